@@ -1,0 +1,10 @@
+# Everything comes from Debian's packages; tools/install-deps.sh installs them.
+find_package(Threads REQUIRED)
+find_package(Protobuf REQUIRED)   # before ONNX, whose config needs its targets
+find_package(ONNX CONFIG REQUIRED)
+find_package(MPI REQUIRED COMPONENTS C)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(dnnl CONFIG REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(ZLIB REQUIRED)
