@@ -20,6 +20,13 @@ constexpr uint64_t counter_random(uint64_t seed, uint64_t stream, uint64_t index
   return mix64(mix64(mix64(seed) ^ stream) ^ index);
 }
 
+__extension__ typedef unsigned __int128 uint128;
+
+/// Uniform in [0, n) from random bits; n > 0.
+constexpr int64_t to_below(uint64_t bits, int64_t n) {
+  return static_cast<int64_t>((static_cast<uint128>(bits) * static_cast<uint64_t>(n)) >> 64);
+}
+
 /// Uniform in [0, 1) with 53 bits.
 constexpr double to_unit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1.0p-53; }
 
@@ -29,9 +36,7 @@ class Rng {
   explicit Rng(uint64_t seed) : state_(mix64(seed)) {}
   uint64_t next() { return mix64(state_++); }
   /// Uniform in [0, n); n > 0.
-  int64_t below(int64_t n) {
-    return static_cast<int64_t>((static_cast<unsigned __int128>(next()) * static_cast<uint64_t>(n)) >> 64);
-  }
+  int64_t below(int64_t n) { return to_below(next(), n); }
   /// Uniform in [0, 1).
   double uniform() { return to_unit(next()); }
 

@@ -17,6 +17,7 @@
 #include "compiler/base/box.h"
 #include "compiler/base/dtype.h"
 #include "compiler/base/ids.h"
+#include "compiler/base/view.h"
 
 namespace ff {
 
@@ -28,12 +29,6 @@ enum class TensorKind : uint8_t {
 };
 
 enum class ParameterRole : uint8_t { trained, frozen, state };
-
-/// How the graph's tensor is made of the model's initializer: a chain, applied in order.
-struct View {
-  std::string kind;  // "transpose" (perm), "reshape" (shape), "slice" (axis, begin, end)
-  Attributes attributes;
-};
 
 /// Where a parameter's initial value comes from.
 struct ParameterSource {
