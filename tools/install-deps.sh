@@ -44,6 +44,7 @@ dev() {
   lint
   cat <<'LIST'
 clang a second compiler's opinion
+libomp-dev OpenMP for that compiler
 shellcheck checks the shell scripts
 iproute2 network namespaces: several hosts on one machine
 debootstrap the other Debian release in a folder
