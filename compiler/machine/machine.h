@@ -5,9 +5,8 @@
 //   Machine m = load_machine("p100-4x4");                 // 4 nodes of 4 GPUs
 //   m.num_devices()                                       // 16, node 0 first
 //   m.route(DeviceId(0), DeviceId(1))                     // one NVLink: 20e9 bytes/s
-//   m.route(DeviceId(0), DeviceId(4))                     // gpu0>pcie, pcie>network, network>pcie,
-//   pcie>gpu0: the least is
-//                                                         // PCIe or the node's network card, 11e9 or 12.5e9
+//   m.route(DeviceId(0), DeviceId(4))                     // four links, by PCIe and both nodes' cards: 11e9
+//   bytes/s
 //
 // A full-duplex link is two `Link`s; a half-duplex one is a single `Link` on the routes of both directions.
 // Routes pass through switches and hosts, never through another device; the fewest links win, then the
