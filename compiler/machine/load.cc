@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <sstream>
@@ -143,6 +144,7 @@ bool find_text(const std::string& name, std::string& text) {
     text = preset_text(name);
     return true;
   }
+  if (std::filesystem::is_directory(name)) throw UserError(name + ": is a folder, not a machine file");
   std::ifstream in(name, std::ios::binary);
   if (!in) return false;
   std::stringstream all;

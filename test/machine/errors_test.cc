@@ -45,6 +45,8 @@ TEST_CASE("what is wrong with a name is said with the nearest preset") {
         "machine may have");
 }
 
+TEST_CASE("a folder is no machine file") { CHECK(load_error(".") == ".: is a folder, not a machine file"); }
+
 TEST_CASE("a text that is no machine file is refused with its line and column") {
   CHECK(parse_error("name: \"m\"\n\nnodes { }\n") ==
         "machine.txt:3:7: Message type \"ff.machine.MachineFile\" has no field named \"nodes\".");
