@@ -26,6 +26,7 @@ const char kCpuNode[] =
 # Shared memory transport of Open MPI 4.1: 64 MB both ways in 10.6 ms is 6.3 GB/s; about 1 us a message. A
 # rank moves data with its own core, so messages hold their devices. A copy reads and writes, a sum reads two
 # and writes one.
+# Estimates, not measured: the copy and reduction rates and the overhead a message.
   link { kind: HOST_MEMORY from: "cpu*" to: "host" bandwidth: 6.3e9 latency_ns: 500 }
 }
 refinements {
@@ -37,6 +38,7 @@ const char kEthernetNode[] = R"(
 # Four one-core hosts on 1 Gbit/s: 64 MB both ways measured 0.118 to 0.120 GB/s a direction; 50 us from rank
 # to rank. The kernel copies through sockets beside the compute, which costs the core some percent while
 # messages run.
+# Estimates, not measured: overlap_slowdown, the copy and reduction rates and the overhead a message.
 node {
   name: "host" count: 4
   device { kind: "cpu-core" }
@@ -56,7 +58,9 @@ const char kP100[] = R"(
 #   conv 0.92; ResNet-101 46.8 GFLOP x 159 = 7.4 TFLOP/s; at 0.92 less small kernels, the rest is memory
 #   traffic of batch norm; LSTM, 1024 hidden, batch 64: 8.1 GFLOP x 551 = 4.4 TFLOP/s = 0.42; a step of a
 #   layer is 1.07 GFLOP, hence half_work 1.2e9 at 0.9: 0.9 x 1.07 / 2.27 = 0.42. With the projection to
-#   32,000 words at 0.92 that gives NMT about 370 (358).
+#   32,000 words at 0.92 that gives NMT about 370 (358). Worse by the same sums: a two-layer LSTM of 2048, 280 (350);
+#   Inception-v3, about 190 (149), whose many small kernels one half_work does not fit.
+# Estimates, not measured: latencies, launch times, memory fractions and all of "default".
 device_kind {
   name: "p100" backend: CUDA memory: "16 GiB" flops_f32: 10.6e12 flops_f64: 5.3e12 memory_bandwidth: 732e9
   efficiency { family: "conv" fraction: 0.92 half_work: 1.5e9 memory_fraction: 0.8 }
@@ -83,6 +87,7 @@ const char kK80[] = R"(
 # Calibrated as above: AlexNet 4.2 GFLOP x 615 = 2.6 TFLOP/s = 0.59; ResNet-101 46.8 x 39 = 1.8 TFLOP/s =
 # 0.41 with its memory traffic; LSTM with 1024 hidden 8.1 x 155 = 1.25 TFLOP/s = 0.28 = 0.65 x 1.07 / (1.07
 # + 1.4).
+# Estimates, not measured: latencies, launch times, memory fractions and all of "default".
 device_kind {
   name: "k80" backend: CUDA memory: "12 GiB" flops_f32: 4.4e12 flops_f64: 1.45e12 memory_bandwidth: 240e9
   efficiency { family: "conv" fraction: 0.6 half_work: 1e9 memory_fraction: 0.8 }
@@ -110,7 +115,7 @@ const char kV100[] = R"(
 # NVIDIA's data sheets. Fractions: no calibration of our own; 0.8 of peak is what the vendor's libraries are
 # known to reach on large matrices. dgx-1-v100: V100 SXM2 16 GB, 15.7 TFLOP/s fp32, 900 GB/s, hybrid cube
 # mesh of six 25 GB/s NVLinks a GPU (pairs with two links are written at 50e9), four EDR cards, two GPUs
-# each.
+# each. Latencies and launch times are estimates.
 device_kind {
   name: "v100" backend: CUDA memory: "16 GiB" flops_f32: 15.7e12 flops_f64: 7.8e12 memory_bandwidth: 900e9
   efficiency { family: "default" fraction: 0.8 half_work: 1e9 memory_fraction: 0.8 }
@@ -160,7 +165,8 @@ struct NvSwitchNode {
   const char* nic;     // one card a GPU
 };
 
-// NVSwitch joins eight GPUs; every GPU has a network card of its own behind its PCIe switch.
+// Latencies, launch times and half_work are estimates. NVSwitch joins eight GPUs; every GPU has a network
+// card of its own behind its PCIe switch.
 //   A100 SXM 40 GB: 19.5 TFLOP/s fp32, 9.7 fp64, 312 bf16 (dense), 1555 GB/s; NVLink 300 GB/s each way; HDR
 //   200 Gb/s. H100 SXM 80 GB: 67 TFLOP/s fp32, 34 fp64, 989 bf16 (dense), 3.35 TB/s; NVLink 450 GB/s each
 //   way; NDR 400 Gb/s. H200 SXM 141 GB (139 GiB for programs): as H100 with 4.8 TB/s.
