@@ -1,0 +1,56 @@
+// The execution simulator: from a strategy to the time of a training step and the peak memory of every
+// device.
+//
+// Full simulation, the oracle: tasks are processed in order of (ready time, id); each starts when it is ready
+// and all its resources are free, and holds them until it ends. Ties break by task id, a function of the
+// strategy alone, so the timeline is unique.
+#pragma once
+
+#include <string>
+
+#include "compiler/simulator/task_graph.h"
+
+namespace ff {
+
+struct Timeline {
+  std::vector<Nanoseconds> ready, start, end;  // by task
+  std::vector<int32_t> order;                  // tasks by (ready, id)
+  Nanoseconds makespan = 0;
+};
+
+/// Simulates a task graph. InternalError if it has a cycle.
+Timeline simulate(const TaskGraph& graph);
+
+struct SimulationResult {
+  Nanoseconds makespan = 0;
+  std::vector<int64_t> peak_bytes;  // a device; live peak along the simulated order
+  std::vector<Nanoseconds> busy;    // a device; compute
+  int64_t bytes_moved = 0;
+  int64_t num_tasks = 0;
+};
+
+/// Builds task graphs and simulates them; keeps what repeated calls can share (kernel costs by config, tensor
+/// plans of the previous strategy). One object a thread.
+class Simulator {
+ public:
+  Simulator(const Problem& problem, const Machine& machine, CostModel& costs);
+  ~Simulator();
+
+  /// The task graph of a strategy (which must pass Problem::check).
+  TaskGraph build(const Strategy& strategy);
+  /// Time and memory.
+  SimulationResult evaluate(const Strategy& strategy);
+  SimulationResult evaluate(const TaskGraph& graph, const Timeline& timeline) const;
+
+  const Problem& problem() const { return problem_; }
+  const Machine& machine() const { return machine_; }
+
+ private:
+  struct Cache;
+  const Problem& problem_;
+  const Machine& machine_;
+  CostModel& costs_;
+  std::unique_ptr<Cache> cache_;
+};
+
+}  // namespace ff
