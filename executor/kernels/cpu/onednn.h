@@ -17,6 +17,7 @@
 
 #include "compiler/base/check.h"
 #include "compiler/plan/kernel_call.h"
+#include "executor/kernels/cpu/image.h"
 
 namespace ff::cpu {
 
@@ -52,20 +53,6 @@ inline dnnl::memory::data_type dnnl_type(DType type) {
     default:
       return dnnl::memory::data_type::f32;
   }
-}
-
-/// Strides of a dense buffer, in elements, in the logical order of its dimensions.
-inline DnnlDims dense_strides(const Shape& shape, Layout layout) {
-  const size_t rank = shape.size();
-  DnnlDims strides(rank, 1);
-  const bool last = layout == Layout::channels_last && rank > 2;
-  int64_t step = last ? shape[1] : 1;
-  for (size_t axis = rank; axis-- > 0;) {
-    if (last && axis == 1) continue;  // the channel is innermost: stride 1
-    strides[axis] = step;
-    step *= shape[axis];
-  }
-  return strides;
 }
 
 /// The operand as it lies in memory.
