@@ -25,12 +25,29 @@ struct KernelCost {
   CostSource source = CostSource::estimated;
 };
 
+/// How many distinct calls were priced, by where their price comes from.
+struct CostCounts {
+  int64_t measured = 0;
+  int64_t interpolated = 0;
+  int64_t estimated = 0;
+};
+
+/// May be called from several threads at once.
 class CostModel {
  public:
   virtual ~CostModel() = default;
+  virtual CostCounts counts() const { return {}; }
   /// The cost of one kernel call on a device of this kind. `family` is the op's (OpDef::family).
   virtual KernelCost kernel(const KernelCall& call, const Work& work, std::string_view family,
                             const DeviceKind& kind) = 0;
+};
+
+/// What timing a kernel gave.
+struct Measurement {
+  Nanoseconds median = 1;
+  Nanoseconds spread = 0;  // the middle half of the runs: 75th less 25th percentile
+  int64_t count = 0;       // runs after warm-up
+  int64_t workspace_bytes = 0;
 };
 
 /// What a backend's kernels answer when asked: the profiler implements it on the executor's kernels.
@@ -39,7 +56,7 @@ class KernelQuery {
   virtual ~KernelQuery() = default;
   /// Median time of the call after warm-up, and its workspace. Throws UserError if the backend has no such
   /// kernel.
-  virtual KernelCost measure(const KernelCall& call) = 0;
+  virtual Measurement measure(const KernelCall& call) = 0;
   virtual int64_t workspace_bytes(const KernelCall& call) = 0;
 };
 
