@@ -45,6 +45,10 @@ FF_TARGET_CLONES void add_squares(const float* __restrict x, int64_t r, int64_t 
   }
 }
 
+FF_TARGET_CLONES void scale_row(const float* __restrict x, float factor, int64_t n, float* __restrict y) {
+  for (int64_t c = 0; c < n; ++c) y[c] = factor * x[c];
+}
+
 FF_TARGET_CLONES void normalize_rows(const float* __restrict x, int64_t r, int64_t n,
                                      const float* __restrict mean, const float* __restrict factor,
                                      const float* __restrict bias, float floor, float* __restrict y) {
@@ -59,7 +63,14 @@ FF_TARGET_CLONES void normalize_rows(const float* __restrict x, int64_t r, int64
 FF_TARGET_CLONES void add_gradients(const float* __restrict x, const float* __restrict dy, int64_t r,
                                     int64_t n, const float* __restrict mean, float* __restrict product,
                                     float* __restrict plain) {
-  for (int64_t i = 0; i < r; ++i, x += n, dy += n) {
+  int64_t i = 0;
+  for (; i + 2 <= r; i += 2, x += 2 * n, dy += 2 * n) {
+    for (int64_t c = 0; c < n; ++c) {
+      product[c] += dy[c] * (x[c] - mean[c]) + dy[n + c] * (x[n + c] - mean[c]);
+      plain[c] += dy[c] + dy[n + c];
+    }
+  }
+  for (; i < r; ++i, x += n, dy += n) {
     for (int64_t c = 0; c < n; ++c) {
       product[c] += dy[c] * (x[c] - mean[c]);
       plain[c] += dy[c];
@@ -73,8 +84,9 @@ FF_TARGET_CLONES void add_masked_gradients(const float* __restrict x, const floa
                                            float* __restrict product, float* __restrict plain) {
   for (int64_t i = 0; i < r; ++i, x += n, dy += n) {
     for (int64_t c = 0; c < n; ++c) {
-      const float g = (x[c] - mean[c]) * factor[c] + bias[c] > 0.0f ? dy[c] : 0.0f;
-      product[c] += g * (x[c] - mean[c]);
+      const float d = x[c] - mean[c], whole = dy[c];
+      const float g = d * factor[c] + bias[c] > 0.0f ? whole : 0.0f;
+      product[c] += g * d;
       plain[c] += g;
     }
   }
@@ -97,8 +109,8 @@ FF_TARGET_CLONES void masked_data_rows(const float* __restrict x, const float* _
                                        float* __restrict dx) {
   for (int64_t i = 0; i < r; ++i, x += n, dy += n, dx += n) {
     for (int64_t c = 0; c < n; ++c) {
-      const float d = x[c] - mean[c];
-      const float g = d * factor[c] + bias[c] > 0.0f ? dy[c] : 0.0f;
+      const float d = x[c] - mean[c], whole = dy[c];
+      const float g = d * factor[c] + bias[c] > 0.0f ? whole : 0.0f;
       dx[c] = factor[c] * g + (slope[c] * d + shift[c]);
     }
   }
@@ -127,9 +139,27 @@ struct Matrix {
 };
 
 /// sum[c] += partial[c], and partial is zero again.
+FF_TARGET_CLONES void drain_row(float* __restrict partial, double* __restrict sum, int64_t n) {
+  for (int64_t c = 0; c < n; ++c) sum[c] += static_cast<double>(partial[c]);
+  for (int64_t c = 0; c < n; ++c) partial[c] = 0.0f;
+}
 void drain(Floats& partial, Doubles& sum) {
-  for (size_t c = 0; c < sum.size(); ++c) sum[c] += static_cast<double>(partial[c]);
-  std::fill(partial.begin(), partial.end(), 0.0f);
+  drain_row(partial.data(), sum.data(), static_cast<int64_t>(sum.size()));
+}
+
+/// Joins a chunk of `count` rows, given by its sums and its squared deviations from its rounded mean, to
+/// `seen` rows before.
+FF_TARGET_CLONES void join_moments(const float* __restrict sum, const float* __restrict rounded,
+                                   const float* __restrict square, double seen, double count, int64_t n,
+                                   double* __restrict mean, double* __restrict squares) {
+  const double inverse = 1.0 / count, weight = count / (seen + count), product = seen * weight;
+  for (int64_t c = 0; c < n; ++c) {
+    const double exact = static_cast<double>(sum[c]) * inverse;
+    const double rounding = exact - static_cast<double>(rounded[c]);
+    const double delta = exact - mean[c];
+    squares[c] += static_cast<double>(square[c]) - count * rounding * rounding + delta * delta * product;
+    mean[c] += delta * weight;
+  }
 }
 
 const float* floats(std::span<void* const> operands, size_t i) {
@@ -153,21 +183,13 @@ void moments(const Matrix& x, Doubles& mean, Doubles& squares) {
     const float* chunk = x.data + at * x.channels;
     const auto count = static_cast<double>(rows);
     add_rows(chunk, rows, x.channels, sum.data());
-    for (size_t c = 0; c < n; ++c) chunk_mean[c] = sum[c] / static_cast<float>(rows);
+    scale_row(sum.data(), 1.0f / static_cast<float>(rows), x.channels, chunk_mean.data());
     add_squares(chunk, rows, x.channels, chunk_mean.data(), square.data());
-    const double total = seen + count;
-    for (size_t c = 0; c < n; ++c) {
-      // Deviations were taken from the rounded mean; the exact one is (sum / count), which is `rounding`
-      // away.
-      const double exact = static_cast<double>(sum[c]) / count;
-      const double rounding = exact - static_cast<double>(chunk_mean[c]);
-      const double delta = exact - mean[c];
-      squares[c] +=
-          static_cast<double>(square[c]) - count * rounding * rounding + delta * delta * seen * count / total;
-      mean[c] += delta * count / total;
-      sum[c] = square[c] = 0.0f;
-    }
-    seen = total;
+    join_moments(sum.data(), chunk_mean.data(), square.data(), seen, count, x.channels, mean.data(),
+                 squares.data());
+    std::fill(sum.begin(), sum.end(), 0.0f);
+    std::fill(square.begin(), square.end(), 0.0f);
+    seen += count;
   });
 }
 

@@ -14,24 +14,81 @@ namespace {
 
 // Inner loops, over the channels of a pixel.
 
-FF_TARGET_CLONES void begin_max(const float* __restrict x, float* __restrict best, int32_t* __restrict index,
-                                int64_t n, int32_t tap) {
-  for (int64_t c = 0; c < n; ++c) best[c] = x[c];
-  for (int64_t c = 0; c < n; ++c) index[c] = tap;
-}
+/// A tap of a window that is inside the image: its number and the first element of its row.
+struct Tap {
+  int64_t row;
+  int32_t number;
+};
 
-FF_TARGET_CLONES void take_max(const float* __restrict x, float* __restrict best, int32_t* __restrict index,
-                               int64_t n, int32_t tap) {
-  for (int64_t c = 0; c < n; ++c) {
-    const bool take = x[c] > best[c] || x[c] != x[c];  // a NaN wins
-    best[c] = take ? x[c] : best[c];
-    index[c] = take ? tap : index[c];
+/// The later of two values if it is larger or NaN.
+#define FF_TAKE_LATER(value, number)                     \
+  {                                                      \
+    const float later = (value);                         \
+    const bool take = (later > best) | (later != later); \
+    best = take ? later : best;                          \
+    where = take ? (number) : where;                     \
+  }
+
+/// The largest of the taps' values in every channel, the first of equal ones, and its number; a NaN wins.
+/// Three taps a pass, so that the best so far is read and written once for them.
+FF_TARGET_CLONES void max_of_taps(const float* __restrict x, const Tap* taps, size_t count, int64_t n,
+                                  float* __restrict y, int32_t* __restrict index) {
+  size_t t = 1;
+  const float* first = x + taps[0].row;
+  const int32_t number = taps[0].number;
+  if (count >= 3) {
+    const float *second = x + taps[1].row, *third = x + taps[2].row;
+    const int32_t number2 = taps[1].number, number3 = taps[2].number;
+    for (int64_t c = 0; c < n; ++c) {
+      float best = first[c];
+      int32_t where = number;
+      FF_TAKE_LATER(second[c], number2)
+      FF_TAKE_LATER(third[c], number3)
+      y[c] = best;
+      index[c] = where;
+    }
+    t = 3;
+  } else {
+    for (int64_t c = 0; c < n; ++c) y[c] = first[c], index[c] = number;
+  }
+  for (; t + 3 <= count; t += 3) {
+    const float *a = x + taps[t].row, *b = x + taps[t + 1].row, *d = x + taps[t + 2].row;
+    const int32_t number1 = taps[t].number, number2 = taps[t + 1].number, number3 = taps[t + 2].number;
+    for (int64_t c = 0; c < n; ++c) {
+      float best = y[c];
+      int32_t where = index[c];
+      FF_TAKE_LATER(a[c], number1)
+      FF_TAKE_LATER(b[c], number2)
+      FF_TAKE_LATER(d[c], number3)
+      y[c] = best;
+      index[c] = where;
+    }
+  }
+  for (; t < count; ++t) {
+    const float* a = x + taps[t].row;
+    const int32_t number1 = taps[t].number;
+    for (int64_t c = 0; c < n; ++c) {
+      float best = y[c];
+      int32_t where = index[c];
+      FF_TAKE_LATER(a[c], number1)
+      y[c] = best;
+      index[c] = where;
+    }
   }
 }
+#undef FF_TAKE_LATER
 
-FF_TARGET_CLONES void add_where(const float* __restrict dy, const int32_t* __restrict index,
-                                float* __restrict dx, int64_t n, int32_t tap) {
-  for (int64_t c = 0; c < n; ++c) dx[c] += index[c] == tap ? dy[c] : 0.0f;
+/// Adds dy to the tap whose number each channel's index is.
+FF_TARGET_CLONES void add_to_taps(const float* __restrict dy, const int32_t* __restrict index,
+                                  const Tap* taps, size_t count, int64_t n, float* __restrict dx) {
+  for (size_t t = 0; t < count; ++t) {
+    float* __restrict to = dx + taps[t].row;
+    const int32_t number = taps[t].number;
+    for (int64_t c = 0; c < n; ++c) {
+      const float whole = dy[c];  // read whether it counts or not: a branch would keep the loop from vectors
+      to[c] += index[c] == number ? whole : 0.0f;
+    }
+  }
 }
 
 FF_TARGET_CLONES void add_scaled(const float* __restrict x, float* __restrict y, int64_t n, float factor) {
@@ -99,15 +156,11 @@ class MaxPool final : public Kernel {
       for_each_point(rows_.out, [&](const Spatial& o) {
         const int64_t at = rows_.out_row(o);
         int32_t* where = index ? index + n * rows_.out_elements() + at : spare_.data();
-        bool first = true;
-        rows_.for_each_tap(o, [&](int32_t tap, int64_t row) {
-          (first ? begin_max : take_max)(x + row, y + at, where, c, tap);
-          first = false;
-        });
-        if (first) {  // padding alone
-          std::fill_n(y + at, c, -std::numeric_limits<float>::infinity());
-          std::fill_n(where, c, -1);
-        }
+        taps_.clear();
+        rows_.for_each_tap(o, [&](int32_t number, int64_t row) { taps_.push_back({row, number}); });
+        if (!taps_.empty()) return max_of_taps(x, taps_.data(), taps_.size(), c, y + at, where);
+        std::fill_n(y + at, c, -std::numeric_limits<float>::infinity());  // padding alone
+        std::fill_n(where, c, -1);
       });
     }
   }
@@ -115,6 +168,7 @@ class MaxPool final : public Kernel {
  private:
   Rows rows_;
   int64_t samples_;
+  std::vector<Tap> taps_;
   std::vector<int32_t> spare_;  // where indices go that nobody wants
 };
 
@@ -167,12 +221,13 @@ void max_pool_grad(const KernelCall& call, std::span<void* const> operands) {
   const auto* dy = static_cast<const float*>(operands[0]);
   const auto* index = static_cast<const int32_t*>(operands[1]);
   auto* dx = static_cast<float*>(operands[2]);
+  std::vector<Tap> taps;
   for_each_window(rows, call.operands[0].shape[0], dx, [&](int64_t n, const Spatial& o) {
     const int64_t at = n * rows.out_elements() + rows.out_row(o);
     float* image = dx + n * rows.in_elements();
-    rows.for_each_tap(o, [&](int32_t tap, int64_t row) {
-      add_where(dy + at, index + at, image + row, rows.channels, tap);
-    });
+    taps.clear();
+    rows.for_each_tap(o, [&](int32_t number, int64_t row) { taps.push_back({row, number}); });
+    add_to_taps(dy + at, index + at, taps.data(), taps.size(), rows.channels, image);
   });
 }
 

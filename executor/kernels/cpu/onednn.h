@@ -35,7 +35,7 @@ auto guard_dnnl(const std::string& what, Body&& body) {
 }
 
 /// The CPU as oneDNN's engine: a handle without state of ours.
-inline const dnnl::engine& dnnl_cpu() {
+inline const dnnl::engine& cpu_engine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   return engine;
 }
@@ -92,12 +92,12 @@ class Primitive {
       : what_(std::move(what)) {
     guard_dnnl(what_, [&] {
       primitive_ = dnnl::primitive(desc.get());
-      stream_ = dnnl::stream(dnnl_cpu());
-      for (const auto& [arg, md] : args) memories_.emplace(arg, dnnl::memory(md, dnnl_cpu(), nullptr));
+      stream_ = dnnl::stream(cpu_engine());
+      for (const auto& [arg, md] : args) memories_.emplace(arg, dnnl::memory(md, cpu_engine(), nullptr));
       const DnnlDesc scratch = desc.scratchpad_desc();
       scratchpad_bytes_ = static_cast<int64_t>(scratch.get_size());
       if (scratchpad_bytes_ > 0)
-        memories_.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(scratch, dnnl_cpu(), nullptr));
+        memories_.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(scratch, cpu_engine(), nullptr));
     });
   }
 
@@ -123,7 +123,7 @@ class Primitive {
 /// A copy from one order to another.
 inline Primitive make_reorder(const DnnlDesc& from, const DnnlDesc& to) {
   return guard_dnnl("reorder", [&] {
-    const dnnl::reorder::primitive_desc pd(dnnl_cpu(), from, dnnl_cpu(), to, user_scratchpad());
+    const dnnl::reorder::primitive_desc pd(cpu_engine(), from, cpu_engine(), to, user_scratchpad());
     return Primitive("reorder", pd, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
   });
 }
@@ -138,28 +138,28 @@ struct DnnlWindows {
 
 inline auto matmul_desc(const DnnlDesc& a, const DnnlDesc& b, const DnnlDesc& bias, const DnnlDesc& c,
                         const dnnl::primitive_attr& attr = user_scratchpad()) {
-  if (bias.is_zero()) return dnnl::matmul::primitive_desc(dnnl_cpu(), a, b, c, attr);
-  return dnnl::matmul::primitive_desc(dnnl_cpu(), a, b, bias, c, attr);
+  if (bias.is_zero()) return dnnl::matmul::primitive_desc(cpu_engine(), a, b, c, attr);
+  return dnnl::matmul::primitive_desc(cpu_engine(), a, b, bias, c, attr);
 }
 
 inline auto conv_forward_desc(const DnnlDesc& x, const DnnlDesc& w, const DnnlDesc& bias, const DnnlDesc& y,
                               const DnnlWindows& v, const dnnl::primitive_attr& attr = user_scratchpad()) {
-  return dnnl::convolution_forward::primitive_desc(dnnl_cpu(), dnnl::prop_kind::forward_training,
+  return dnnl::convolution_forward::primitive_desc(cpu_engine(), dnnl::prop_kind::forward_training,
                                                    dnnl::algorithm::convolution_direct, x, w, bias, y,
                                                    v.strides, v.dilations, v.pads_begin, v.pads_end, attr);
 }
 
 inline auto conv_data_desc(const DnnlDesc& dx, const DnnlDesc& w, const DnnlDesc& dy, const DnnlWindows& v,
                            const dnnl::convolution_forward::primitive_desc& forward) {
-  return dnnl::convolution_backward_data::primitive_desc(dnnl_cpu(), dnnl::algorithm::convolution_direct, dx,
-                                                         w, dy, v.strides, v.dilations, v.pads_begin,
+  return dnnl::convolution_backward_data::primitive_desc(cpu_engine(), dnnl::algorithm::convolution_direct,
+                                                         dx, w, dy, v.strides, v.dilations, v.pads_begin,
                                                          v.pads_end, forward, user_scratchpad());
 }
 
 inline auto conv_weight_desc(const DnnlDesc& x, const DnnlDesc& dw, const DnnlDesc& db, const DnnlDesc& dy,
                              const DnnlWindows& v, const dnnl::convolution_forward::primitive_desc& forward) {
   return dnnl::convolution_backward_weights::primitive_desc(
-      dnnl_cpu(), dnnl::algorithm::convolution_direct, x, dw, db, dy, v.strides, v.dilations, v.pads_begin,
+      cpu_engine(), dnnl::algorithm::convolution_direct, x, dw, db, dy, v.strides, v.dilations, v.pads_begin,
       v.pads_end, forward, user_scratchpad());
 }
 
@@ -172,7 +172,7 @@ inline void append_relu(dnnl::post_ops& ops) {
 inline auto matmul_desc(const DnnlDesc& a, const DnnlDesc& b, const DnnlDesc& bias, const DnnlDesc& c,
                         const dnnl::primitive_attr& attr = user_scratchpad()) {
   const auto desc = bias.is_zero() ? dnnl::matmul::desc(a, b, c) : dnnl::matmul::desc(a, b, bias, c);
-  return dnnl::matmul::primitive_desc(desc, attr, dnnl_cpu());
+  return dnnl::matmul::primitive_desc(desc, attr, cpu_engine());
 }
 
 inline auto conv_forward_desc(const DnnlDesc& x, const DnnlDesc& w, const DnnlDesc& bias, const DnnlDesc& y,
@@ -180,21 +180,21 @@ inline auto conv_forward_desc(const DnnlDesc& x, const DnnlDesc& w, const DnnlDe
   const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_training,
                                              dnnl::algorithm::convolution_direct, x, w, bias, y, v.strides,
                                              v.dilations, v.pads_begin, v.pads_end);
-  return dnnl::convolution_forward::primitive_desc(desc, attr, dnnl_cpu());
+  return dnnl::convolution_forward::primitive_desc(desc, attr, cpu_engine());
 }
 
 inline auto conv_data_desc(const DnnlDesc& dx, const DnnlDesc& w, const DnnlDesc& dy, const DnnlWindows& v,
                            const dnnl::convolution_forward::primitive_desc& forward) {
   const dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, dx, w, dy, v.strides,
                                                    v.dilations, v.pads_begin, v.pads_end);
-  return dnnl::convolution_backward_data::primitive_desc(desc, user_scratchpad(), dnnl_cpu(), forward);
+  return dnnl::convolution_backward_data::primitive_desc(desc, user_scratchpad(), cpu_engine(), forward);
 }
 
 inline auto conv_weight_desc(const DnnlDesc& x, const DnnlDesc& dw, const DnnlDesc& db, const DnnlDesc& dy,
                              const DnnlWindows& v, const dnnl::convolution_forward::primitive_desc& forward) {
   const dnnl::convolution_backward_weights::desc desc(dnnl::algorithm::convolution_direct, x, dw, db, dy,
                                                       v.strides, v.dilations, v.pads_begin, v.pads_end);
-  return dnnl::convolution_backward_weights::primitive_desc(desc, user_scratchpad(), dnnl_cpu(), forward);
+  return dnnl::convolution_backward_weights::primitive_desc(desc, user_scratchpad(), cpu_engine(), forward);
 }
 
 inline void append_relu(dnnl::post_ops& ops) {
