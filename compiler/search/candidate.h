@@ -1,0 +1,59 @@
+// What the search tries next: random configs, and changes of a strategy.
+//
+//   Proposer proposer(problem, machine, Space::full);
+//   Strategy next = proposer.propose(current, rng);      // some ops' configs differ; passes Problem::check
+//
+// A proposal is drawn from a fixed distribution over kinds. Besides the paper's (a random op, a random
+// config), which alone changes one op in a row of ops and so mostly adds communication on both sides, there
+// are moves of whole neighbourhoods: an op and the weightless ops around it, all ops of one shape, a
+// neighbour's split carried over.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "compiler/base/rng.h"
+#include "compiler/machine/machine.h"
+#include "compiler/search/follow.h"
+
+namespace ff {
+
+class Proposer {
+ public:
+  Proposer(const Problem& problem, const Machine& machine, Space space);
+
+  /// Degrees and devices at random: a divisor of the number of devices, its prime factors spread over the
+  /// dimensions.
+  Config random_config(OpId leader, const Strategy& strategy, Rng& rng) const;
+  /// Every op at random; updates follow.
+  Strategy random_strategy(Rng& rng) const;
+  Strategy propose(const Strategy& current, Rng& rng) const;
+  /// Gives a leader a config, and lets the updates that followed its old one follow the new one.
+  void set(Strategy& strategy, OpId leader, Config config) const;
+  /// Leaders that are no updates.
+  const std::vector<OpId>& movable() const { return movable_; }
+
+ private:
+  std::vector<DeviceId> place(int count, OpId leader, const Strategy& strategy, Rng& rng) const;
+  std::vector<DeviceId> neighbour_devices(int count, OpId leader, const Strategy& strategy, Rng& rng) const;
+  Config preset(OpId leader, Rng& rng) const;
+  Config nudged(OpId leader, const Strategy& strategy, Rng& rng) const;
+  Config moved(OpId leader, const Strategy& strategy, Rng& rng) const;
+  std::optional<Config> copied(OpId leader, const Strategy& strategy, Rng& rng) const;
+  void spread_to_light(Strategy& strategy, OpId from, Rng& rng) const;
+  void change_twins(Strategy& strategy, OpId leader, const Config& config) const;
+  void shard_update(Strategy& strategy, Rng& rng) const;
+  int random_divisor(Rng& rng) const;
+
+  const Problem& problem_;
+  const Machine& machine_;
+  Space space_;
+  std::vector<int> divisors_;
+  std::vector<OpId> movable_, updates_;
+  std::vector<std::vector<OpId>> neighbours_;    // by OpId
+  std::vector<std::vector<OpId>> updates_of_;    // by OpId of a leader
+  std::vector<std::vector<OpId>> twins_;         // by OpId: same type and extents
+  std::vector<std::vector<size_t>> splittable_;  // by OpId
+};
+
+}  // namespace ff

@@ -1,0 +1,127 @@
+#include "compiler/search/search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "compiler/base/check.h"
+#include "compiler/search/baselines.h"
+#include "compiler/search/exhaustive.h"
+#include "compiler/search/mcmc.h"
+
+namespace ff {
+namespace {
+
+int64_t limit_of(const Machine& machine, DeviceId device, int64_t memory_limit) {
+  int64_t limit = machine.kind_of(device).memory_bytes;
+  if (limit <= 0) limit = std::numeric_limits<int64_t>::max();
+  return memory_limit > 0 ? std::min(limit, memory_limit) : limit;
+}
+
+[[noreturn]] void refuse_memory(const SimulationResult& result, const Machine& machine,
+                                int64_t memory_limit) {
+  const auto worst = std::max_element(result.peak_bytes.begin(), result.peak_bytes.end());
+  const DeviceId device(worst - result.peak_bytes.begin());
+  throw UserError("no strategy was found that fits the memory: the smallest peak is " + format_bytes(*worst) +
+                      " on device '" + machine.devices()[device.index()].name + "', which may use " +
+                      format_bytes(limit_of(machine, device, memory_limit)),
+                  "use a smaller --batch, more devices or a larger --memory-limit");
+}
+
+struct Start {
+  std::string kind;
+  Strategy strategy;
+  Score score;
+};
+
+/// Every baseline, the given strategy and a random one, best first (the given one before all).
+std::vector<Start> starts_of(Simulator& simulator, const SearchOptions& options, SearchResult& result) {
+  const Problem& problem = simulator.problem();
+  const Machine& machine = simulator.machine();
+  std::vector<Start> starts;
+  const auto add = [&](const std::string& kind, Strategy strategy) {
+    const Score score = score_of(simulator.evaluate(strategy), machine, options.memory_limit);
+    starts.push_back({kind, std::move(strategy), score});
+  };
+  for (const char* kind : {"data-parallel", "model-parallel", "expert"}) {
+    add(kind, baseline_strategy(kind, problem, machine));
+    result.baselines.push_back({kind, starts.back().score.cost, starts.back().score.fits()});
+  }
+  Rng rng(counter_random(options.seed, 0, 0));
+  add("random", Proposer(problem, machine, options.space).random_strategy(rng));
+  std::stable_sort(starts.begin(), starts.end(),
+                   [](const Start& a, const Start& b) { return a.score.penalised() < b.score.penalised(); });
+  if (options.init) {
+    problem.check(*options.init);
+    add("init", *options.init);
+    std::rotate(starts.begin(), starts.end() - 1, starts.end());
+  }
+  return starts;
+}
+
+std::optional<Strategy> run_mcmc(const Problem& problem, const Machine& machine, CostModel& costs,
+                                 const SearchOptions& options, const std::vector<Start>& starts,
+                                 SearchResult& result, Strategy& leanest) {
+  std::vector<Strategy> strategies;
+  for (const Start& start : starts) strategies.push_back(start.strategy);
+  McmcResult found = mcmc(problem, machine, costs, strategies, options);
+  result.proposals = found.proposals;
+  result.accepted = found.accepted;
+  result.trace = std::move(found.trace);
+  leanest = std::move(found.leanest);
+  return std::move(found.best);
+}
+
+}  // namespace
+
+Score score_of(const SimulationResult& result, const Machine& machine, int64_t memory_limit) {
+  Score score{.cost = result.makespan, .over = 0};
+  for (size_t d = 0; d < result.peak_bytes.size(); ++d) {
+    const auto limit =
+        static_cast<double>(limit_of(machine, DeviceId(static_cast<int64_t>(d)), memory_limit));
+    score.over = std::max(score.over, static_cast<double>(result.peak_bytes[d]) / limit - 1);
+  }
+  return score;
+}
+
+Strategy baseline_strategy(const std::string& kind, const Problem& problem, const Machine& machine) {
+  if (kind == "data-parallel") return data_parallel(problem, machine);
+  if (kind == "model-parallel") return model_parallel(problem, machine);
+  if (kind == "expert") return expert(problem, machine);
+  throw UserError("--search " + kind + " is not built in",
+                  "use mcmc, data-parallel, model-parallel, expert or exhaustive");
+}
+
+SearchResult search(const Problem& problem, const Machine& machine, CostModel& costs,
+                    const SearchOptions& options) {
+  const auto started = std::chrono::steady_clock::now();
+  SearchResult result;
+  Simulator simulator(problem, machine, costs);
+  std::vector<Start> starts = starts_of(simulator, options, result);
+  std::optional<Strategy> best;
+  Strategy leanest = starts.front().strategy;
+  if (options.kind == "mcmc") {
+    best = run_mcmc(problem, machine, costs, options, starts, result, leanest);
+    // With few chains not every start is a chain's.
+    Nanoseconds cost = best ? simulator.evaluate(*best).makespan : 0;
+    for (const Start& start : starts) {
+      if (!start.score.fits() || (best && start.score.cost >= cost)) continue;
+      best = start.strategy;
+      cost = start.score.cost;
+    }
+  } else if (options.kind == "exhaustive") {
+    best = exhaustive(simulator, options, result.proposals);
+  } else {
+    best = baseline_strategy(options.kind, problem, machine);
+  }
+  result.best = best ? std::move(*best) : std::move(leanest);
+  problem.check(result.best);
+  result.simulation = simulator.evaluate(result.best);
+  result.cost = result.simulation.makespan;
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  if (!score_of(result.simulation, machine, options.memory_limit).fits())
+    refuse_memory(result.simulation, machine, options.memory_limit);
+  return result;
+}
+
+}  // namespace ff
