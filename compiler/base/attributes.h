@@ -38,7 +38,9 @@ class Attributes {
   const Reals& reals(std::string_view key) const;
 
   /// The value, or the default if there is none under this key.
-  int64_t integer(std::string_view key, int64_t otherwise) const { return has(key) ? integer(key) : otherwise; }
+  int64_t integer(std::string_view key, int64_t otherwise) const {
+    return has(key) ? integer(key) : otherwise;
+  }
   double real(std::string_view key, double otherwise) const { return has(key) ? real(key) : otherwise; }
   std::string string(std::string_view key, std::string_view otherwise) const {
     return has(key) ? string(key) : std::string(otherwise);

@@ -55,7 +55,8 @@ class Box {
   bool contains(const Box& inner) const;
 
   friend bool operator==(const Box& a, const Box& b) {
-    return a.rank_ == b.rank_ && std::equal(a.ranges_.begin(), a.ranges_.begin() + a.rank_, b.ranges_.begin());
+    return a.rank_ == b.rank_ &&
+           std::equal(a.ranges_.begin(), a.ranges_.begin() + a.rank_, b.ranges_.begin());
   }
   friend std::strong_ordering operator<=>(const Box& a, const Box& b);
   /// "[0:4,2:6]"; a scalar is "[]".
@@ -72,8 +73,8 @@ std::string to_string(const Box& box);
 /// `a` without `b`: at most 2 * rank disjoint boxes, appended to `out`.
 void subtract(const Box& a, const Box& b, std::vector<Box>& out);
 
-/// Block `i` of `degree` blocks of an extent: boundaries at floor(i * extent / degree), so that a degree and its
-/// multiples share cuts and sizes differ by at most one.
+/// Block `i` of `degree` blocks of an extent: boundaries at floor(i * extent / degree), so that a degree and
+/// its multiples share cuts and sizes differ by at most one.
 inline Range block(int64_t extent, int64_t degree, int64_t i) {
   return {i * extent / degree, (i + 1) * extent / degree};
 }

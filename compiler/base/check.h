@@ -4,7 +4,8 @@
 //   InternalError a bug (1): a check that prints its operands.
 //
 //   FF_CHECK_EQ(box.rank(), shape.size()) << "tensor " << name;
-//   throw UserError("model.onnx: node 'conv1' (Conv): group=3 does not divide 64 output channels", "set group=4");
+//   throw UserError("model.onnx: node 'conv1' (Conv): group=3 does not divide 64 output channels", "set
+//   group=4");
 #pragma once
 
 #include <sstream>
@@ -38,7 +39,8 @@ class InternalError : public std::logic_error {
 /// and the exit status: 0 done, 1 a bug, 2 the user's input, 3 something outside.
 int report_errors(const char* program, int (*body)(int, char**), int argc, char** argv);
 
-/// The message and exit status of the exception that is being handled; for callers that must do more before they end.
+/// The message and exit status of the exception that is being handled; for callers that must do more before
+/// they end.
 int describe_current_exception(const char* program, std::string& message);
 
 namespace internal {
@@ -65,13 +67,14 @@ struct Voidify {
 }  // namespace internal
 }  // namespace ff
 
-#define FF_CHECK(condition)         \
-  (condition) ? static_cast<void>(0) \
-              : ::ff::internal::Voidify() & ::ff::internal::CheckFailure(__FILE__, __LINE__, #condition).stream() << " "
-#define FF_CHECK_OP(a, b, op)                                                                          \
-  ((a)op(b)) ? static_cast<void>(0)                                                                    \
-             : ::ff::internal::Voidify() &                                                             \
-                   ::ff::internal::CheckFailure(__FILE__, __LINE__, #a " " #op " " #b).stream()        \
+#define FF_CHECK(condition)                 \
+  (condition) ? static_cast<void>(0)        \
+              : ::ff::internal::Voidify() & \
+                    ::ff::internal::CheckFailure(__FILE__, __LINE__, #condition).stream() << " "
+#define FF_CHECK_OP(a, b, op)                                                                   \
+  ((a)op(b)) ? static_cast<void>(0)                                                             \
+             : ::ff::internal::Voidify() &                                                      \
+                   ::ff::internal::CheckFailure(__FILE__, __LINE__, #a " " #op " " #b).stream() \
                        << " (" << (a) << " against " << (b) << ") "
 #define FF_CHECK_EQ(a, b) FF_CHECK_OP(a, b, ==)
 #define FF_CHECK_NE(a, b) FF_CHECK_OP(a, b, !=)

@@ -1,4 +1,5 @@
-// Strong ids: indices into vectors that cannot be mixed up. `OpId` into Graph::ops, `DeviceId` into Machine::devices, ...
+// Strong ids: indices into vectors that cannot be mixed up. `OpId` into Graph::ops, `DeviceId` into
+// Machine::devices, ...
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Seeded random numbers. `Rng` is a sequence for searches and tests; `counter_random` is keyed by a global element index,
-// so that what it gives (initial weights, dropout masks) does not depend on how a tensor is split.
+// Seeded random numbers. `Rng` is a sequence for searches and tests; `counter_random` is keyed by a global
+// element index, so that what it gives (initial weights, dropout masks) does not depend on how a tensor is
+// split.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ constexpr int64_t to_below(uint64_t bits, int64_t n) {
 /// Uniform in [0, 1) with 53 bits.
 constexpr double to_unit(uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1.0p-53; }
 
-/// A seeded sequence. The same seed gives the same numbers on every platform (unlike <random>'s distributions).
+/// A seeded sequence. The same seed gives the same numbers on every platform (unlike <random>'s
+/// distributions).
 class Rng {
  public:
   explicit Rng(uint64_t seed) : state_(mix64(seed)) {}

@@ -38,8 +38,12 @@ int64_t parse_bytes(std::string_view text, std::string_view what) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   std::string_view suffix(end, static_cast<size_t>(text.data() + text.size() - end));
   while (!suffix.empty() && suffix.front() == ' ') suffix.remove_prefix(1);
-  constexpr std::array<std::pair<std::string_view, double>, 6> kUnits{{
-      {"", 1}, {"B", 1}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}}};
+  constexpr std::array<std::pair<std::string_view, double>, 6> kUnits{{{"", 1},
+                                                                       {"B", 1},
+                                                                       {"KiB", 1024.0},
+                                                                       {"MiB", 1048576.0},
+                                                                       {"GiB", 1073741824.0},
+                                                                       {"TiB", 1099511627776.0}}};
   if (error == std::errc() && value >= 0) {
     for (const auto& [name, factor] : kUnits) {
       if (suffix == name) return static_cast<int64_t>(value * factor);

@@ -7,7 +7,8 @@
 
 namespace ff {
 
-/// One step of a chain, applied in order to the initializer: "transpose" (perm), "reshape" (shape), "slice" (axis, begin, end).
+/// One step of a chain, applied in order to the initializer: "transpose" (perm), "reshape" (shape), "slice"
+/// (axis, begin, end).
 struct View {
   std::string kind;
   Attributes attributes;

@@ -26,7 +26,8 @@ void verify(const Graph& graph) {
       if (!input.valid()) continue;
       FF_CHECK_LT(input.index(), graph.tensors.size()) << "op " << op.name;
       if (graph.tensor(input).kind == TensorKind::activation) {
-        FF_CHECK(written[input.index()]) << "op " << op.name << " reads " << graph.tensor(input).name << " before it is written";
+        FF_CHECK(written[input.index()])
+            << "op " << op.name << " reads " << graph.tensor(input).name << " before it is written";
       }
     }
     for (TensorId output : op.outputs) {
@@ -38,22 +39,27 @@ void verify(const Graph& graph) {
 std::string to_string(const Graph& graph) {
   constexpr const char* kRoles[] = {"trained", "frozen", "state"};
   const auto type = [](const Tensor& t) {
-    return std::string(name(t.dtype)) + "[" + to_string(t.shape) + "]" + (t.layout == Layout::channels_last ? " last" : "");
+    return std::string(name(t.dtype)) + "[" + to_string(t.shape) + "]" +
+           (t.layout == Layout::channels_last ? " last" : "");
   };
   const auto names = [&graph](const std::vector<TensorId>& ids) {
     std::string out;
-    for (TensorId id : ids) out += (out.empty() ? "" : ", ") + (id.valid() ? graph.tensor(id).name : std::string("-"));
+    for (TensorId id : ids)
+      out += (out.empty() ? "" : ", ") + (id.valid() ? graph.tensor(id).name : std::string("-"));
     return out;
   };
   std::string out = "graph " + graph.name + " batch " + std::to_string(graph.batch) + "\n";
-  for (TensorId id : graph.inputs) out += "input " + graph.tensor(id).name + ": " + type(graph.tensor(id)) + "\n";
+  for (TensorId id : graph.inputs)
+    out += "input " + graph.tensor(id).name + ": " + type(graph.tensor(id)) + "\n";
   for (const Tensor& t : graph.tensors) {
     if (t.kind != TensorKind::parameter) continue;
-    out += std::string("parameter ") + t.name + ": " + type(t) + " " + kRoles[static_cast<int>(t.source.role)] + "\n";
+    out += std::string("parameter ") + t.name + ": " + type(t) + " " +
+           kRoles[static_cast<int>(t.source.role)] + "\n";
   }
   for (const Op& op : graph.ops) {
     out += op.name + " = " + op.type + "(" + names(op.inputs) + ") -> " + names(op.outputs);
-    if (const std::string attributes = to_string(op.attributes); !attributes.empty()) out += " {" + attributes + "}";
+    if (const std::string attributes = to_string(op.attributes); !attributes.empty())
+      out += " {" + attributes + "}";
     if (graph.op(op.config_of).name != op.name) out += " as " + graph.op(op.config_of).name;
     if (op.stage_of.valid()) out += " stage of " + graph.op(op.stage_of).name;
     for (TensorId id : op.outputs) out += id.valid() ? " : " + type(graph.tensor(id)) : std::string(" : -");

@@ -1,12 +1,14 @@
-// The graph: ops over tensors, for inference as imported and for training as differentiated. Values only; what an op means is
-// in the op table (compiler/ops).
+// The graph: ops over tensors, for inference as imported and for training as differentiated. Values only;
+// what an op means is in the op table (compiler/ops).
 //
-// A tensor may have several writers: the gradient of a tensor that two ops read is written by both, and an element's value
-// is the sum of what they wrote (no gradient-add ops). A parameter is written by its update op, for the next step.
+// A tensor may have several writers: the gradient of a tensor that two ops read is written by both, and an
+// element's value is the sum of what they wrote (no gradient-add ops). A parameter is written by its update
+// op, for the next step.
 //
-// Ops share configs: a backward op runs as its forward op is split (`config_of`). Some ops exist in two forms, of which the
-// strategy picks one: `fused`, one kernel, where no dimension it reduces over is split, and `staged`, several ops linked by
-// small reduced tensors, where one is (batch normalisation, softmax, cross-entropy).
+// Ops share configs: a backward op runs as its forward op is split (`config_of`). Some ops exist in two
+// forms, of which the strategy picks one: `fused`, one kernel, where no dimension it reduces over is split,
+// and `staged`, several ops linked by small reduced tensors, where one is (batch normalisation, softmax,
+// cross-entropy).
 #pragma once
 
 #include <string>
@@ -34,7 +36,8 @@ enum class ParameterRole : uint8_t { trained, frozen, state };
 struct ParameterSource {
   ParameterRole role = ParameterRole::trained;
   enum class Kind : uint8_t { initializer, fill, inlined } kind = Kind::initializer;
-  std::string model_name;  // the initializer's (or Constant node's output's) name in the model; empty if made by the compiler
+  std::string model_name;  // the initializer's (or Constant node's output's) name in the model; empty if made
+                           // by the compiler
   Shape model_shape;       // before the views
   DType model_dtype = DType::f32;
   double fill = 0;
@@ -48,7 +51,7 @@ struct Tensor {
   DType dtype = DType::f32;
   Layout layout = Layout::row_major;
   TensorKind kind = TensorKind::activation;
-  int batch_axis = -1;  // the axis that counts samples; -1: none
+  int batch_axis = -1;     // the axis that counts samples; -1: none
   ParameterSource source;  // parameters only
 };
 
@@ -85,8 +88,8 @@ class Graph {
   OpId add_op(Op op);
 };
 
-/// Checks ids, order (an activation is written before it is read), and that configs are followed one step only. Throws
-/// InternalError naming the op.
+/// Checks ids, order (an activation is written before it is read), and that configs are followed one step
+/// only. Throws InternalError naming the op.
 void verify(const Graph& graph);
 
 /// Canonical text: inputs, parameters, ops in order, a line each. Equal graphs, equal text.

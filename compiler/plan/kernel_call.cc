@@ -12,7 +12,8 @@ std::string to_string(const KernelCall& call) {
       out += "none";
       continue;
     }
-    out += std::string(name(operand.dtype)) + ":" + std::string(name(operand.layout)) + ":" + to_string(operand.shape);
+    out += std::string(name(operand.dtype)) + ":" + std::string(name(operand.layout)) + ":" +
+           to_string(operand.shape);
   }
   return out;
 }

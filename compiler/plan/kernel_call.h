@@ -1,10 +1,12 @@
-// A kernel call: what one instruction of a program computes, without saying where its operands lie. The compiler asks for
-// its cost, the profiler times it, the executor makes a kernel of it: one description, so that the three cannot disagree.
+// A kernel call: what one instruction of a program computes, without saying where its operands lie. The
+// compiler asks for its cost, the profiler times it, the executor makes a kernel of it: one description, so
+// that the three cannot disagree.
 //
-//   conv of 16 images, local: {"conv", pads=[1,0,1,1] strides=[1,1] ..., x f32 16x64x28x29 last, w ..., y ...}
+//   conv of 16 images, local: {"conv", pads=[1,0,1,1] strides=[1,1] ..., x f32 16x64x28x29 last, w ..., y
+//   ...}
 //
-// Attributes are local and resolved (local pads, 1/N, offsets for random numbers). Operands are dense: a region of a
-// larger buffer is copied into one of its own first.
+// Attributes are local and resolved (local pads, 1/N, offsets for random numbers). Operands are dense: a
+// region of a larger buffer is copied into one of its own first.
 #pragma once
 
 #include <string>
@@ -40,8 +42,8 @@ struct KernelCall {
 inline Operand absent_operand() { return {.shape = {0}}; }
 inline bool is_absent(const Operand& operand) { return operand.shape.size() == 1 && operand.shape[0] == 0; }
 
-/// "conv pads=[0,0,1,1] strides=[1,1] in f32:last:16x64x28x28 in f32:row:64x64x3x3 out f32:last:16x64x28x28": the key of
-/// a profile, and how a program is printed.
+/// "conv pads=[0,0,1,1] strides=[1,1] in f32:last:16x64x28x28 in f32:row:64x64x3x3 out f32:last:16x64x28x28":
+/// the key of a profile, and how a program is printed.
 std::string to_string(const KernelCall& call);
 
 }  // namespace ff

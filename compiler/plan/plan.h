@@ -1,8 +1,9 @@
-// The plan: everything that `ffrun` needs to train a model on N devices, except the data and the weights themselves.
-// Plain values; plan.proto is their form on disk, container.h the file around them.
+// The plan: everything that `ffrun` needs to train a model on N devices, except the data and the weights
+// themselves. Plain values; plan.proto is their form on disk, container.h the file around them.
 //
-// A program is what one device executes: instructions in one order, over buffers at fixed offsets of two regions. Each
-// program is the projection on its device of one total order over all devices, so executing in order cannot deadlock.
+// A program is what one device executes: instructions in one order, over buffers at fixed offsets of two
+// regions. Each program is the projection on its device of one total order over all devices, so executing in
+// order cannot deadlock.
 //
 //   #12 compute Conv pads=[1,1,1,1] ... (b3 in, b7 in, none, b9 out)  waits 8
 //   #13 comm    send b9[0:16,0:64,27:28,0:56] to 1 tag 41
@@ -20,7 +21,8 @@
 
 namespace ff {
 
-/// A buffer lies in the persistent region (weights and state: it lives from step to step) or in the scratch region.
+/// A buffer lies in the persistent region (weights and state: it lives from step to step) or in the scratch
+/// region.
 enum class Region : uint8_t { persistent, scratch };
 
 /// What fills a buffer that no instruction of the entry writes.
@@ -31,10 +33,10 @@ struct Buffer {
   Origin origin = Origin::computed;
   DType dtype = DType::f32;
   Layout layout = Layout::row_major;
-  Box box;              // which part of the tensor it holds
-  std::string tensor;   // name of the graph's tensor ("" for workspaces)
-  int64_t offset = 0;   // bytes, in its region; a multiple of 64
-  int64_t bytes = 0;    // of a workspace: what the kernel asked for
+  Box box;             // which part of the tensor it holds
+  std::string tensor;  // name of the graph's tensor ("" for workspaces)
+  int64_t offset = 0;  // bytes, in its region; a multiple of 64
+  int64_t bytes = 0;   // of a workspace: what the kernel asked for
 };
 
 enum class Stream : uint8_t { compute, comm };
@@ -60,10 +62,11 @@ struct Instruction {
   int32_t group = -1;             // collectives: index into Plan::groups
   int32_t root = 0;               // broadcast: place in the group
   bool combine_max = false;
-  std::vector<int64_t> counts;    // elements a member
-  std::vector<int32_t> waits;     // earlier asynchronous instructions of this program and entry that must be complete first
-  std::string op;                 // name of the op or tensor it serves, for traces and messages
-  int64_t start_ns = 0;           // predicted
+  std::vector<int64_t> counts;  // elements a member
+  std::vector<int32_t>
+      waits;       // earlier asynchronous instructions of this program and entry that must be complete first
+  std::string op;  // name of the op or tensor it serves, for traces and messages
+  int64_t start_ns = 0;  // predicted
   int64_t duration_ns = 0;
 };
 
@@ -71,7 +74,8 @@ struct Instruction {
 struct Entry {
   std::string name;
   std::vector<Instruction> instructions;
-  std::vector<int32_t> outputs;  // buffers that hold the loss (first, if the graph has one) and the model's outputs
+  std::vector<int32_t>
+      outputs;  // buffers that hold the loss (first, if the graph has one) and the model's outputs
 };
 
 struct Program {
@@ -127,12 +131,13 @@ struct DevicePrediction {
 
 struct Plan {
   // Header.
-  std::string model_path;  // as given; a file name only, looked up beside the plan unless --model says otherwise
+  std::string
+      model_path;  // as given; a file name only, looked up beside the plan unless --model says otherwise
   std::string model_hash;
   std::string machine_name;
   std::string machine_hash;
   std::string profile_hash;
-  std::string options;         // the compile options that matter, as text
+  std::string options;  // the compile options that matter, as text
   std::string library_versions;
   int64_t num_devices = 1;
   int64_t batch = 0;
@@ -145,10 +150,11 @@ struct Plan {
   std::vector<Parameter> parameters;
   std::vector<Input> inputs;
   std::vector<std::string> outputs;  // names of the model's outputs, as in Entry::outputs after the loss
-  std::vector<std::vector<int32_t>> groups;  // ranks of each collective's group; communicators are made in this order
-  std::string strategy;              // protobuf text, for ffplan-dump --strategy
+  std::vector<std::vector<int32_t>>
+      groups;            // ranks of each collective's group; communicators are made in this order
+  std::string strategy;  // protobuf text, for ffplan-dump --strategy
   std::vector<OpSummary> ops;
-  std::vector<Program> programs;     // of device i: programs[program_of[i]]
+  std::vector<Program> programs;  // of device i: programs[program_of[i]]
   std::vector<int32_t> program_of;
   std::optional<Program> reference;  // the training step on one device, entry `reference`
   // Predictions.

@@ -1,0 +1,160 @@
+// The importer's state, and one node as a translation rule sees it. A rule reads attributes and inputs, emits ops and
+// says what the node's outputs are:
+//
+//   void import_relu(Node& node) { node.result(node.emit("Relu", {}, {node.operand(0)})); }
+//
+// Rules throw Unsupported for what they cannot translate; the importer collects these and goes on with the next node.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "compiler/onnx/import.h"
+#include "compiler/onnx/value.h"
+
+namespace ff::onnx_import {
+
+/// A node that cannot be translated, and why.
+class Unsupported : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// What an op does with an operand, which decides whether a weight there is trained.
+enum class Use : uint8_t {
+  data,        // frozen
+  weight,      // trained: convolution, matmul, normalisation
+  elementwise, // trained if its rank is 1 or more and it is an initializer
+  statistics,  // frozen, whatever --train says
+  state,       // updated by an op of its own
+};
+
+class Importer {
+ public:
+  Importer(std::string path, const ImportOptions& options);
+  ImportedModel run();
+
+ private:
+  friend class Node;
+
+  void parse();
+  void check_opsets();
+  std::vector<const onnx::NodeProto*> needed_nodes();
+  void import_inputs();
+  void import_input(const onnx::ValueInfoProto& info);
+  int64_t bind_dim(const onnx::ValueInfoProto& info, int axis, int batch_axis);
+  void import_initializers();
+  void import_node(const onnx::NodeProto& proto);
+  void refuse(const onnx::NodeProto& proto, const std::string& reason);
+  void import_outputs();
+  void decide_roles();
+  bool is_mask(const Weight& weight) const;
+  void throw_if_unsupported();
+
+  Value weight_value(const onnx::TensorProto& proto, const std::string& name);
+  TensorId materialize(Value& value, Use use);
+  TensorId materialize_weight(Weight& weight, Use use);
+  TensorId add_op(Op op, const std::vector<std::string>& names);
+  void propagate_batch(const Op& op);
+  std::string unique(std::set<std::string>& taken, const std::string& name);
+  std::vector<std::string> output_names() const;
+
+  std::string path_;
+  const ImportOptions& options_;
+  onnx::ModelProto model_;
+  int64_t opset_ = 0;
+  ImportedModel result_;
+  std::unordered_map<std::string, Value> values_;
+  std::unordered_map<std::string, const onnx::TensorProto*> tensors_;  // initializers and Constant nodes by name
+  std::unordered_map<std::string, int> readers_;                       // how many nodes read a name
+  std::set<std::string> wanted_outputs_;
+  std::map<std::string, int64_t> bound_dims_;
+  std::unordered_map<int32_t, Use> uses_;  // the strongest use of a parameter, by tensor
+  std::set<std::string> op_names_;
+  std::set<std::string> tensor_names_;
+  int64_t old_batch_ = 0;  // the fixed batch of the model, if it was replaced
+};
+
+class Node {
+ public:
+  Node(Importer& importer, const onnx::NodeProto& proto);
+
+  int64_t opset() const { return importer_.opset_; }
+  const ImportOptions& options() const { return importer_.options_; }
+  const Graph& graph() const { return importer_.result_.graph; }
+  const onnx::NodeProto& proto() const { return proto_; }
+  const std::string& name() const { return name_; }
+  /// The batch that the model was written for, if --batch replaced it; else 0.
+  int64_t old_batch() const { return importer_.old_batch_; }
+
+  bool has_attribute(const std::string& name) const { return attribute(name) != nullptr; }
+  const onnx::AttributeProto* attribute(const std::string& name) const;
+  int64_t integer(const std::string& name, int64_t otherwise) const;
+  double real(const std::string& name, double otherwise) const;
+  std::string string(const std::string& name, const std::string& otherwise) const;
+  Ints ints(const std::string& name, const Ints& otherwise) const;
+
+  int input_count() const { return proto_.input_size(); }
+  int output_count() const { return proto_.output_size(); }
+  bool has(int input) const;
+  const Value& value(int input) const;
+  Shape shape(int input) const;
+  DType dtype(int input) const;
+  /// The input as a tensor of the graph; invalid if the optional input is not there.
+  TensorId operand(int input, Use use = Use::data);
+  /// The input's values where they are known now: folded constants, and small initializers.
+  std::optional<Constant> constant(int input) const;
+  /// The same; not known is Unsupported, naming the input by `what`.
+  Constant required(int input, const std::string& what) const;
+  /// Axes or a shape: from the attribute, or from the input in later opsets. None: not given.
+  std::optional<Ints> ints_of(const std::string& attribute, int input) const;
+  /// A float constant as an operand.
+  TensorId scalar(const std::string& part, double value, DType dtype);
+
+  /// Appends an op and returns its outputs. `part` "" is the node's own op.
+  std::vector<TensorId> emit_all(const std::string& part, const std::string& type, Attributes attributes,
+                                 std::vector<TensorId> inputs);
+  TensorId emit(const std::string& type, Attributes attributes, std::vector<TensorId> inputs, const std::string& part = "");
+  /// An update op whose outputs are these tensors.
+  void emit_update(const std::string& part, const std::string& type, Attributes attributes, std::vector<TensorId> inputs,
+                   std::vector<TensorId> outputs);
+
+  bool output_used(int output) const;
+  void result(TensorId tensor, int output = 0);
+  void result(Constant constant, int output = 0);
+  void result(const Value& value, int output = 0);
+  /// The input seen through a view, if it is a weight that nothing else reads.
+  bool view(const std::string& kind, Attributes attributes, Shape shape);
+  void note(const std::string& text) { importer_.result_.notes.push_back(text); }
+
+ private:
+  Importer& importer_;
+  const onnx::NodeProto& proto_;
+  std::string name_;
+};
+
+/// A row of the translation table.
+struct NodeRule {
+  std::string_view type;
+  int64_t since;  // the lowest opset whose meaning the rule knows
+  void (*import)(Node&);
+};
+
+/// The row of an op type, or null.
+const NodeRule* find_rule(std::string_view type);
+/// Folds a node whose inputs are all known now; false if it is none that is folded.
+bool fold(Node& node);
+
+/// The opsets whose meaning the rules know.
+inline constexpr int64_t kOldestOpset = 7;
+inline constexpr int64_t kNewestOpset = 22;
+
+/// "node 'conv1' (Conv)"
+std::string node_text(const onnx::NodeProto& proto);
+/// Whether a pattern with * and ? matches.
+bool matches(std::string_view pattern, std::string_view name);
+
+}  // namespace ff::onnx_import
