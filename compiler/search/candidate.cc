@@ -208,14 +208,24 @@ std::optional<Config> Proposer::copied(OpId leader, const Strategy& strategy, Rn
 }
 
 void Proposer::set(Strategy& strategy, OpId leader, Config config) const {
-  std::vector<OpId> following;
+  // The dimension that each update is sharded by; kFollows: it follows.
+  constexpr size_t kFollows = static_cast<size_t>(-1);
+  std::vector<size_t> sharding;
   for (OpId update : updates_of_[leader.index()]) {
-    if (space_ == Space::soap ||
-        strategy.configs[update.index()] == follow_readers(problem_, strategy, update))
-      following.push_back(update);
+    const Config& now = strategy.configs[update.index()];
+    sharding.push_back(kFollows);
+    if (space_ == Space::soap || now == follow_readers(problem_, strategy, update)) continue;
+    const auto widest = std::max_element(now.degrees.begin(), now.degrees.end());
+    if (widest != now.degrees.end()) sharding.back() = static_cast<size_t>(widest - now.degrees.begin());
   }
   strategy.configs[leader.index()] = std::move(config);
-  for (OpId update : following) strategy.configs[update.index()] = follow_readers(problem_, strategy, update);
+  size_t i = 0;
+  for (OpId update : updates_of_[leader.index()]) {
+    const size_t dim = sharding[i++];
+    Config following = follow_readers(problem_, strategy, update);
+    auto shards = dim == kFollows ? std::nullopt : sharded(update, following, dim);
+    strategy.configs[update.index()] = shards ? std::move(*shards) : std::move(following);
+  }
 }
 
 void Proposer::spread_to_light(Strategy& strategy, OpId from, Rng& rng) const {
@@ -247,24 +257,16 @@ void Proposer::change_twins(Strategy& strategy, OpId leader, const Config& confi
   }
 }
 
-void Proposer::shard_update(Strategy& strategy, Rng& rng) const {
-  const OpId update = pick(updates_, rng);
-  Config following = follow_readers(problem_, strategy, update);
-  Config& config = strategy.configs[update.index()];
-  if (config != following || following.replicas == 1 || splittable_[update.index()].empty()) {
-    config = std::move(following);
-    return;
-  }
+std::optional<Config> Proposer::sharded(OpId update, const Config& following, size_t dim) const {
   // Replicas become blocks of a dimension, on the same devices: each holds a part of the weight's state.
-  const size_t dim = pick(splittable_[update.index()], rng);
-  if (static_cast<int64_t>(following.degrees[dim]) * following.replicas > problem_.max_degree(update, dim))
-    return;
-  // Cells that follow `dim` lie between it and the replicas: reorder the devices to the new numbering.
+  const int64_t replicas = following.replicas;
+  if (replicas == 1 || following.degrees[dim] * replicas > problem_.max_degree(update, dim))
+    return std::nullopt;
+  // Cells of the dimensions after `dim` lie between it and the replicas: number the devices anew.
   int64_t inner = 1;
   for (size_t d = dim + 1; d < following.degrees.size(); ++d) inner *= following.degrees[d];
-  const int64_t replicas = following.replicas;
   const int64_t outer = following.num_cells() / (inner * replicas);
-  config = following;
+  Config config = following;
   config.degrees[dim] *= following.replicas;
   config.replicas = 1;
   for (int64_t o = 0; o < outer; ++o) {
@@ -274,6 +276,19 @@ void Proposer::shard_update(Strategy& strategy, Rng& rng) const {
             following.devices[static_cast<size_t>((o * inner + i) * replicas + r)];
     }
   }
+  return config;
+}
+
+void Proposer::shard_update(Strategy& strategy, Rng& rng) const {
+  const OpId update = pick(updates_, rng);
+  Config following = follow_readers(problem_, strategy, update);
+  Config& config = strategy.configs[update.index()];
+  if (config != following || splittable_[update.index()].empty()) {
+    config = std::move(following);
+    return;
+  }
+  if (auto shards = sharded(update, following, pick(splittable_[update.index()], rng)))
+    config = std::move(*shards);
 }
 
 Strategy Proposer::random_strategy(Rng& rng) const {

@@ -28,7 +28,7 @@ class Proposer {
   /// Every op at random; updates follow.
   Strategy random_strategy(Rng& rng) const;
   Strategy propose(const Strategy& current, Rng& rng) const;
-  /// Gives a leader a config, and lets the updates that followed its old one follow the new one.
+  /// Gives a leader a config; the updates of its weights follow, sharded ones are sharded anew.
   void set(Strategy& strategy, OpId leader, Config config) const;
   /// Leaders that are no updates.
   const std::vector<OpId>& movable() const { return movable_; }
@@ -42,6 +42,7 @@ class Proposer {
   std::optional<Config> copied(OpId leader, const Strategy& strategy, Rng& rng) const;
   void spread_to_light(Strategy& strategy, OpId from, Rng& rng) const;
   void change_twins(Strategy& strategy, OpId leader, const Config& config) const;
+  std::optional<Config> sharded(OpId update, const Config& following, size_t dim) const;
   void shard_update(Strategy& strategy, Rng& rng) const;
   int random_divisor(Rng& rng) const;
 
