@@ -8,7 +8,13 @@
 namespace ff {
 
 std::span<const OpDef> conv_ops();
+std::span<const OpDef> elementwise_ops();
+std::span<const OpDef> loss_ops();
+std::span<const OpDef> matmul_ops();
 std::span<const OpDef> normalization_ops();
 std::span<const OpDef> pool_ops();
+std::span<const OpDef> shape_ops();
+std::span<const OpDef> softmax_ops();
+std::span<const OpDef> update_ops();
 
 }  // namespace ff
