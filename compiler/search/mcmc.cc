@@ -68,7 +68,7 @@ class Walks {
   McmcResult result() const {
     McmcResult r;
     const auto leanest = std::min_element(chains_.begin(), chains_.end(), [](const auto& a, const auto& b) {
-      return a->current_score().over < b->current_score().over;
+      return a->least_over() < b->least_over();
     });
     r.leanest = (*leanest)->leanest();
     if (best_ != nullptr) r.best = best_->best();

@@ -33,6 +33,7 @@ class Chain {
   int64_t best_at() const { return best_at_; }  // proposals made when it was found
   /// The least overrun seen, where nothing fits.
   const Strategy& leanest() const { return leanest_; }
+  double least_over() const { return least_over_; }
   int64_t proposals() const { return proposals_; }
   int64_t accepted() const { return accepted_; }
   Score evaluate(const Strategy& strategy);
