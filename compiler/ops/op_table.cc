@@ -12,8 +12,8 @@ namespace {
 const std::vector<OpDef>& table() {
   static const std::vector<OpDef> rows = [] {
     std::vector<OpDef> out;
-    for (const auto& family : {conv_ops(), pool_ops(), normalization_ops(), matmul_ops(), elementwise_ops(), shape_ops(),
-                               softmax_ops(), loss_ops(), update_ops()}) {
+    for (const auto& family : {conv_ops(), pool_ops(), normalization_ops(), matmul_ops(), elementwise_ops(),
+                               shape_ops(), softmax_ops(), loss_ops(), update_ops()}) {
       out.insert(out.end(), family.begin(), family.end());
     }
     return out;
@@ -22,7 +22,8 @@ const std::vector<OpDef>& table() {
 }
 
 /// Marks the dimensions along which operand `id` counts samples.
-void mark_samples(const Graph& graph, TensorId id, const AccessMap& map, bool& any, std::vector<bool>& sample) {
+void mark_samples(const Graph& graph, TensorId id, const AccessMap& map, bool& any,
+                  std::vector<bool>& sample) {
   if (!id.valid()) return;
   const int axis = graph.tensor(id).batch_axis;
   if (axis < 0) return;
@@ -43,7 +44,8 @@ Operand operand_of(const Graph& graph, TensorId id, const Box& box, Access acces
 const OpDef* find_op_def(std::string_view type) {
   static const auto index = [] {
     std::map<std::string_view, const OpDef*> out;
-    for (const OpDef& row : table()) FF_CHECK(out.emplace(row.type, &row).second) << "two rows for " << row.type;
+    for (const OpDef& row : table())
+      FF_CHECK(out.emplace(row.type, &row).second) << "two rows for " << row.type;
     return out;
   }();
   const auto it = index.find(type);
@@ -65,8 +67,10 @@ OpSpace space_of(const Graph& graph, OpId id) {
   FF_CHECK_EQ(space.outputs.size(), op.outputs.size()) << "op " << op.name << " (" << op.type << ")";
   std::vector<bool> sample(space.dims.size(), false);
   bool any = false;
-  for (size_t i = 0; i < op.inputs.size(); ++i) mark_samples(graph, op.inputs[i], space.inputs[i], any, sample);
-  for (size_t i = 0; i < op.outputs.size(); ++i) mark_samples(graph, op.outputs[i], space.outputs[i], any, sample);
+  for (size_t i = 0; i < op.inputs.size(); ++i)
+    mark_samples(graph, op.inputs[i], space.inputs[i], any, sample);
+  for (size_t i = 0; i < op.outputs.size(); ++i)
+    mark_samples(graph, op.outputs[i], space.outputs[i], any, sample);
   for (size_t d = 0; any && d < space.dims.size(); ++d) {
     Role& role = space.dims[d].role;
     if (sample[d]) {
@@ -94,7 +98,8 @@ Work work_of(const Graph& graph, const Op& op, const Cell& cell) {
   Work work;
   for (size_t i = 0; i < cell.boxes.size(); ++i) {
     const TensorId id = i < op.inputs.size() ? op.inputs[i] : op.outputs[i - op.inputs.size()];
-    if (id.valid()) work.bytes += static_cast<double>(cell.boxes[i].volume() * size_of(graph.tensor(id).dtype));
+    if (id.valid())
+      work.bytes += static_cast<double>(cell.boxes[i].volume() * size_of(graph.tensor(id).dtype));
   }
   return work;
 }
@@ -111,12 +116,14 @@ KernelCall default_call(const Graph& graph, const Op& op, const Cell& cell) {
     return id.valid() && std::find(op.outputs.begin(), op.outputs.end(), id) != op.outputs.end();
   };
   for (size_t i = 0; i < op.inputs.size(); ++i) {
-    call.operands.push_back(operand_of(graph, op.inputs[i], cell.boxes[i], in_place(op.inputs[i]) ? Access::inout : Access::in));
+    call.operands.push_back(
+        operand_of(graph, op.inputs[i], cell.boxes[i], in_place(op.inputs[i]) ? Access::inout : Access::in));
   }
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     const TensorId id = op.outputs[i];
     const bool passed = std::find(op.inputs.begin(), op.inputs.end(), id) != op.inputs.end();
-    call.operands.push_back(passed ? absent_operand() : operand_of(graph, id, cell.boxes[op.inputs.size() + i], Access::out));
+    call.operands.push_back(passed ? absent_operand()
+                                   : operand_of(graph, id, cell.boxes[op.inputs.size() + i], Access::out));
   }
   return call;
 }

@@ -23,7 +23,9 @@ KernelFactory Registry::find(const KernelCall& call, Flavor flavor) const {
     break;
   }
   const Row& row = it->second;
-  KernelFactory out = type == DType::f64 ? row.f64 : flavor == Flavor::fast && row.fast != nullptr ? row.fast : row.f32;
+  KernelFactory out = type == DType::f64                              ? row.f64
+                      : flavor == Flavor::fast && row.fast != nullptr ? row.fast
+                                                                      : row.f32;
   FF_CHECK(out != nullptr) << "no CPU kernel " << call.kernel << " for " << name(type);
   return out;
 }

@@ -1,8 +1,8 @@
-// The CPU kernels by name. Each file of kernels has a function that enters them; registry.cc calls all of them, so that there is
-// one list and no order of initialisation.
+// The CPU kernels by name. Each file of kernels has a function that enters them; registry.cc calls all of
+// them, so that there is one list and no order of initialisation.
 //
-//   std::unique_ptr<Kernel> k = cpu::make_kernel(call);                    // the fast one if there is, else plain loops
-//   std::unique_ptr<Kernel> r = cpu::make_kernel(call, Flavor::reference);  // plain loops
+//   std::unique_ptr<Kernel> k = cpu::make_kernel(call);                    // the fast one if there is, else
+//   plain loops std::unique_ptr<Kernel> r = cpu::make_kernel(call, Flavor::reference);  // plain loops
 #pragma once
 
 #include <map>

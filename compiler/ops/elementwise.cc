@@ -1,0 +1,202 @@
+// Elementwise ops. Dimensions d0 ... dk are those of the (broadcast) result; an operand's axis of extent 1 is
+// whole there, and the gradient of that operand is a sum over them.
+
+#include <algorithm>
+
+#include "compiler/base/check.h"
+#include "compiler/ops/families.h"
+
+namespace ff {
+namespace {
+
+Shape broadcast(const Shape& a, const Shape& b) {
+  Shape out(std::max(a.size(), b.size()));
+  for (size_t i = 0; i < out.size(); ++i) {
+    const size_t back = out.size() - i;
+    const int64_t x = back <= a.size() ? a[a.size() - back] : 1;
+    const int64_t y = back <= b.size() ? b[b.size() - back] : 1;
+    if (x != y && x != 1 && y != 1)
+      throw UserError("shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast");
+    out[i] = x == 1 ? y : x;
+  }
+  return out;
+}
+
+AccessMap map_to(const Shape& shape, const Shape& full) {
+  AccessMap map;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    const size_t dim = axis + full.size() - shape.size();
+    map.axes.push_back(shape[axis] == full[dim] ? AxisMap::identity(static_cast<int>(dim))
+                                                : AxisMap::whole());
+  }
+  return map;
+}
+
+/// The space over the largest operand: every op here has one that has the shape of the whole.
+OpSpace space(const Graph& graph, const Op& op) {
+  Shape full;
+  const auto widen = [&](TensorId id) {
+    if (id.valid()) full = broadcast(full, graph.tensor(id).shape);
+  };
+  for (TensorId id : op.inputs) widen(id);
+  for (TensorId id : op.outputs) widen(id);
+  OpSpace out;
+  for (size_t d = 0; d < full.size(); ++d) {
+    out.dims.push_back({"d" + std::to_string(d), d == 0 ? Role::sample : Role::attribute, full[d], full[d]});
+  }
+  for (TensorId id : op.inputs)
+    out.inputs.push_back(id.valid() ? map_to(graph.tensor(id).shape, full) : AccessMap{});
+  for (TensorId id : op.outputs)
+    out.outputs.push_back(id.valid() ? map_to(graph.tensor(id).shape, full) : AccessMap{});
+  return out;
+}
+
+std::vector<TensorType> infer_unary(const Graph& graph, const Op& op) {
+  const Tensor& x = graph.tensor(op.inputs.at(0));
+  return {{x.shape, x.dtype}};
+}
+
+std::vector<TensorType> infer_cast(const Graph& graph, const Op& op) {
+  return {{graph.tensor(op.inputs.at(0)).shape, static_cast<DType>(op.attributes.integer("to"))}};
+}
+
+std::vector<TensorType> infer_binary(const Graph& graph, const Op& op) {
+  const Tensor& a = graph.tensor(op.inputs.at(0));
+  const Tensor& b = graph.tensor(op.inputs.at(1));
+  if (a.dtype != b.dtype)
+    throw UserError("operands have types " + std::string(name(a.dtype)) + " and " +
+                    std::string(name(b.dtype)));
+  return {{broadcast(a.shape, b.shape), a.dtype}};
+}
+
+/// dx from the op's own result and dy.
+template <bool kOfResult>
+void unary_gradient(const Op& op, GradientBuilder& out) {
+  const TensorId dx = out.input_gradient(op.inputs[0]);
+  if (!dx.valid()) return;
+  out.emit("grad", op.type + "Grad", op.attributes,
+           {kOfResult ? op.outputs[0] : op.inputs[0], out.output_gradient(op.outputs[0])}, {dx});
+}
+
+/// dx from dy alone.
+void linear_gradient(const Op& op, GradientBuilder& out) {
+  const TensorId dx = out.input_gradient(op.inputs[0]);
+  if (dx.valid())
+    out.emit("grad", op.type + "Grad", op.attributes, {out.output_gradient(op.outputs[0])}, {dx});
+}
+
+void identity_gradient(const Op& op, GradientBuilder& out) {
+  const TensorId dx = out.input_gradient(op.inputs[0]);
+  if (dx.valid()) out.emit("grad", "Identity", {}, {out.output_gradient(op.outputs[0])}, {dx});
+}
+
+void sum_gradient(const Op& op, GradientBuilder& out) {
+  const TensorId dy = out.output_gradient(op.outputs[0]);
+  for (size_t i = 0; i < 2; ++i) {
+    const TensorId dx = out.input_gradient(op.inputs[i]);
+    if (!dx.valid()) continue;
+    const double scale = op.type == "Sub" && i == 1 ? -1.0 : 1.0;
+    const bool same = out.graph().tensor(dx).shape == out.graph().tensor(dy).shape;
+    const std::string part = i == 0 ? "grad_a" : "grad_b";
+    if (same && scale == 1.0) {
+      out.emit(part, "Identity", {}, {dy}, {dx});
+    } else {
+      out.emit(part, "ReduceTo", {{"scale", scale}}, {dy}, {dx});
+    }
+  }
+}
+
+void mul_gradient(const Op& op, GradientBuilder& out) {
+  const TensorId dy = out.output_gradient(op.outputs[0]);
+  for (size_t i = 0; i < 2; ++i) {
+    const TensorId dx = out.input_gradient(op.inputs[i]);
+    if (dx.valid()) out.emit(i == 0 ? "grad_a" : "grad_b", "MulGrad", {}, {dy, op.inputs[1 - i]}, {dx});
+  }
+}
+
+void div_gradient(const Op& op, GradientBuilder& out) {
+  const TensorId dy = out.output_gradient(op.outputs[0]);
+  if (const TensorId da = out.input_gradient(op.inputs[0]); da.valid()) {
+    out.emit("grad_a", "DivGradA", {}, {dy, op.inputs[1]}, {da});
+  }
+  if (const TensorId db = out.input_gradient(op.inputs[1]); db.valid()) {
+    out.emit("grad_b", "DivGradB", {}, {dy, op.inputs[0], op.inputs[1]}, {db});
+  }
+}
+
+/// The mask of an element depends on its place in the whole tensor.
+KernelCall dropout_call(const Graph& graph, const Op& op, const Cell& cell) {
+  KernelCall call = default_call(graph, op, cell);
+  Ints offset;
+  for (int axis = 0; axis < cell.boxes.back().rank(); ++axis) offset.push_back(cell.boxes.back()[axis].lo);
+  call.attributes.set("offset", offset);
+  call.attributes.set("global_shape", graph.tensor(op.outputs[0]).shape);
+  return call;
+}
+
+Work work(const Graph& graph, const Op& op, const Cell& cell) {
+  Work out;
+  for (size_t i = 0; i < cell.boxes.size(); ++i) {
+    const TensorId id = i < op.inputs.size() ? op.inputs[i] : op.outputs[i - op.inputs.size()];
+    if (!id.valid()) continue;
+    out.bytes += static_cast<double>(cell.boxes[i].volume() * size_of(graph.tensor(id).dtype));
+    out.flops = std::max(out.flops, static_cast<double>(cell.boxes[i].volume()));
+  }
+  return out;
+}
+
+OpDef row(std::string_view type, std::vector<TensorType> (*infer)(const Graph&, const Op&),
+          void (*gradient)(const Op&, GradientBuilder&)) {
+  OpDef def;
+  def.type = type;
+  def.family = "elementwise";
+  def.infer = infer;
+  def.space = space;
+  def.gradient = gradient;
+  def.work = work;
+  return def;
+}
+
+}  // namespace
+
+std::span<const OpDef> elementwise_ops() {
+  static const std::vector<OpDef> rows = [] {
+    std::vector<OpDef> out{
+        row("Add", infer_binary, sum_gradient),
+        row("Sub", infer_binary, sum_gradient),
+        row("Mul", infer_binary, mul_gradient),
+        row("Div", infer_binary, div_gradient),
+        row("ReduceTo", nullptr, nullptr),
+        row("MulGrad", nullptr, nullptr),
+        row("DivGradA", nullptr, nullptr),
+        row("DivGradB", nullptr, nullptr),
+        row("Identity", infer_unary, identity_gradient),
+        row("Cast", infer_cast, nullptr),
+        row("Neg", infer_unary, linear_gradient),
+        row("NegGrad", nullptr, nullptr),
+        row("Dropout", infer_unary, linear_gradient),
+        row("DropoutGrad", nullptr, nullptr),
+    };
+    for (std::string_view type : {"Dropout", "DropoutGrad"}) {
+      std::find_if(out.begin(), out.end(), [type](const OpDef& d) { return d.type == type; })->kernel =
+          dropout_call;
+    }
+    for (const auto& [type, grad] : {std::pair{"Relu", "ReluGrad"},
+                                     {"Sigmoid", "SigmoidGrad"},
+                                     {"Tanh", "TanhGrad"},
+                                     {"Exp", "ExpGrad"},
+                                     {"Sqrt", "SqrtGrad"}}) {
+      out.push_back(row(type, infer_unary, unary_gradient<true>));
+      out.push_back(row(grad, nullptr, nullptr));
+    }
+    for (const auto& [type, grad] :
+         {std::pair{"LeakyRelu", "LeakyReluGrad"}, {"Clip", "ClipGrad"}, {"Log", "LogGrad"}}) {
+      out.push_back(row(type, infer_unary, unary_gradient<false>));
+      out.push_back(row(grad, nullptr, nullptr));
+    }
+    return out;
+  }();
+  return rows;
+}
+
+}  // namespace ff
