@@ -33,9 +33,9 @@ struct SearchOptions {
   int chains = 4;
   int threads = 0;           // 0: as many as there are cores; the result does not depend on it
   int64_t memory_limit = 0;  // bytes a device, beside the device's own; 0: none
-  std::optional<Strategy> init;
+  std::optional<Strategy> init = std::nullopt;
   const std::atomic<bool>* stop = nullptr;  // set by a signal: ends with the best so far
-  std::function<void(const SearchProgress&)> progress;
+  std::function<void(const SearchProgress&)> progress = nullptr;
 };
 
 struct Baseline {
