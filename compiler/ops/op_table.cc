@@ -34,7 +34,7 @@ void mark_samples(const Graph& graph, TensorId id, const AccessMap& map, bool& a
 }
 
 Operand operand_of(const Graph& graph, TensorId id, const Box& box, Access access) {
-  if (!id.valid() || (box.empty() && graph.tensor(id).shape.empty())) return absent_operand();
+  if (!id.valid() || box.empty()) return absent_operand();
   const Tensor& t = graph.tensor(id);
   return {t.dtype, t.shape.size() >= 3 ? t.layout : Layout::row_major, access, box.shape()};
 }
