@@ -1,4 +1,5 @@
-// Elementwise f32 kernels on operands of one shape and layout: flat loops that vectorise. Others fall back to the plain loops.
+// Elementwise f32 kernels on operands of one shape and layout: flat loops that vectorise. Others fall back to
+// the plain loops.
 
 #include "executor/kernels/cpu/elementwise.h"
 #include "executor/kernels/cpu/registry.h"
@@ -10,9 +11,10 @@ namespace {
 using elementwise::Parameters;
 using FlatLoop = void (*)(const float*, const float*, float*, int64_t, const Parameters&);
 
-#define FF_FLAT(function)                                                                                                 \
-  FF_TARGET_CLONES void flat_##function(const float* a, const float* b, float* y, int64_t n, const Parameters& p) {      \
-    for (int64_t i = 0; i < n; ++i) y[i] = elementwise::function<float>(a[i], b[i], 0.0F, p);                            \
+#define FF_FLAT(function)                                                                     \
+  FF_TARGET_CLONES void flat_##function(const float* a, const float* b, float* y, int64_t n,  \
+                                        const Parameters& p) {                                \
+    for (int64_t i = 0; i < n; ++i) y[i] = elementwise::function<float>(a[i], b[i], 0.0F, p); \
   }
 FF_FLAT(add)
 FF_FLAT(sub)

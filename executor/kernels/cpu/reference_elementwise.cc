@@ -34,7 +34,8 @@ Shape whole_of(const KernelCall& call) {
   return out;
 }
 
-/// out = f(inputs), or where the result is smaller than the cell (the gradient of a broadcast operand) the sum of it.
+/// out = f(inputs), or where the result is smaller than the cell (the gradient of a broadcast operand) the
+/// sum of it.
 template <typename T, Function<T> kFunction>
 void apply(const KernelCall& call, std::span<void* const> operands) {
   const Shape shape = whole_of(call);
@@ -71,7 +72,8 @@ class Dropout final : public Kernel {
     const auto scale = static_cast<T>(ratio < 1 ? 1 / (1 - ratio) : 0);
     const Ints& offset = call_.attributes.ints("offset");
     const Ints& whole = call_.attributes.ints("global_shape");
-    const uint64_t stream = mix64(static_cast<uint64_t>(call_.attributes.integer("op_key"))) ^ static_cast<uint64_t>(context.step);
+    const uint64_t stream = mix64(static_cast<uint64_t>(call_.attributes.integer("op_key"))) ^
+                            static_cast<uint64_t>(context.step);
     std::array<std::array<int64_t, kMaxRank>, 3> strides{};
     strides[0] = strides_along(x, x.shape);
     strides[1] = strides_along(call_.operands[1], x.shape);
@@ -102,33 +104,47 @@ std::unique_ptr<Kernel> make_dropout(const KernelCall& call) {
 template <typename From, typename To>
 void cast_elements(const KernelCall& call, std::span<void* const> operands) {
   const Operand& x = call.operands[0];
-  const std::array<std::array<int64_t, kMaxRank>, 2> strides{strides_along(x, x.shape), strides_along(call.operands[1], x.shape)};
+  const std::array<std::array<int64_t, kMaxRank>, 2> strides{strides_along(x, x.shape),
+                                                             strides_along(call.operands[1], x.shape)};
   const From* in = static_cast<const From*>(operands[0]);
   To* out = static_cast<To*>(operands[1]);
-  for_each_element(x.shape, strides, [&](const std::array<int64_t, 2>& at) { out[at[1]] = static_cast<To>(in[at[0]]); });
+  for_each_element(x.shape, strides,
+                   [&](const std::array<int64_t, 2>& at) { out[at[1]] = static_cast<To>(in[at[0]]); });
 }
 
 template <typename From>
 void cast_from(const KernelCall& call, std::span<void* const> operands) {
   switch (call.operands[1].dtype) {
-    case DType::f64: return cast_elements<From, double>(call, operands);
-    case DType::f32: return cast_elements<From, float>(call, operands);
-    case DType::i64: return cast_elements<From, int64_t>(call, operands);
-    case DType::i32: return cast_elements<From, int32_t>(call, operands);
-    case DType::u8: return cast_elements<From, uint8_t>(call, operands);
-    default: FF_CHECK(false) << "cast to " << name(call.operands[1].dtype);
+    case DType::f64:
+      return cast_elements<From, double>(call, operands);
+    case DType::f32:
+      return cast_elements<From, float>(call, operands);
+    case DType::i64:
+      return cast_elements<From, int64_t>(call, operands);
+    case DType::i32:
+      return cast_elements<From, int32_t>(call, operands);
+    case DType::u8:
+      return cast_elements<From, uint8_t>(call, operands);
+    default:
+      FF_CHECK(false) << "cast to " << name(call.operands[1].dtype);
   }
 }
 
 void cast(const KernelCall& call, std::span<void* const> operands) {
   switch (call.operands[0].dtype) {
-    case DType::f64: return cast_from<double>(call, operands);
-    case DType::f32: return cast_from<float>(call, operands);
-    case DType::i64: return cast_from<int64_t>(call, operands);
-    case DType::i32: return cast_from<int32_t>(call, operands);
+    case DType::f64:
+      return cast_from<double>(call, operands);
+    case DType::f32:
+      return cast_from<float>(call, operands);
+    case DType::i64:
+      return cast_from<int64_t>(call, operands);
+    case DType::i32:
+      return cast_from<int32_t>(call, operands);
     case DType::u8:
-    case DType::boolean: return cast_from<uint8_t>(call, operands);
-    default: FF_CHECK(false) << "cast from " << name(call.operands[0].dtype);
+    case DType::boolean:
+      return cast_from<uint8_t>(call, operands);
+    default:
+      FF_CHECK(false) << "cast from " << name(call.operands[0].dtype);
   }
 }
 
@@ -136,8 +152,9 @@ void cast(const KernelCall& call, std::span<void* const> operands) {
 
 void register_reference_elementwise(Registry& registry) {
   using namespace elementwise;
-#define FF_ROW(name, function) \
-  registry.add_reference(name, make_loop_kernel<apply<float, function<float>>>, make_loop_kernel<apply<double, function<double>>>)
+#define FF_ROW(name, function)                                                  \
+  registry.add_reference(name, make_loop_kernel<apply<float, function<float>>>, \
+                         make_loop_kernel<apply<double, function<double>>>)
   FF_ROW("Add", add);
   FF_ROW("Sub", sub);
   FF_ROW("Mul", mul);

@@ -10,8 +10,8 @@
 
 namespace ff::cpu {
 
-/// Strides of an operand along the axes of a broadcast result of `shape`: 0 where its extent is 1 and the result's is larger, and on
-/// axes that it lacks.
+/// Strides of an operand along the axes of a broadcast result of `shape`: 0 where its extent is 1 and the
+/// result's is larger, and on axes that it lacks.
 inline std::array<int64_t, kMaxRank> strides_along(const Operand& operand, const Shape& shape) {
   std::array<int64_t, kMaxRank> out{};
   const Shape strides = dense_strides(operand.shape, operand.layout);
@@ -19,7 +19,8 @@ inline std::array<int64_t, kMaxRank> strides_along(const Operand& operand, const
   const size_t shift = shape.size() - operand.shape.size();
   for (size_t axis = 0; axis < operand.shape.size(); ++axis) {
     const int64_t extent = operand.shape[axis];
-    FF_CHECK(extent == shape[axis + shift] || extent == 1) << to_string(operand.shape) << " along " << to_string(shape);
+    FF_CHECK(extent == shape[axis + shift] || extent == 1)
+        << to_string(operand.shape) << " along " << to_string(shape);
     out[axis + shift] = extent == 1 ? 0 : strides[axis];
   }
   return out;
@@ -27,7 +28,8 @@ inline std::array<int64_t, kMaxRank> strides_along(const Operand& operand, const
 
 /// Calls body(offsets) for every element of `shape` in row-major order; offsets[i] is the place in buffer i.
 template <size_t N, typename Body>
-void for_each_element(const Shape& shape, const std::array<std::array<int64_t, kMaxRank>, N>& strides, Body&& body) {
+void for_each_element(const Shape& shape, const std::array<std::array<int64_t, kMaxRank>, N>& strides,
+                      Body&& body) {
   std::array<int64_t, N> at{};
   std::array<int64_t, kMaxRank> index{};
   const int64_t total = volume(shape);

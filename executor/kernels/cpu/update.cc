@@ -1,4 +1,5 @@
-// Weight updates, in place, one pass over all streams. Formulas are PyTorch's: torch.optim.SGD (dampening 0), Adam, AdamW.
+// Weight updates, in place, one pass over all streams. Formulas are PyTorch's: torch.optim.SGD (dampening 0),
+// Adam, AdamW.
 
 #include <cmath>
 
@@ -14,17 +15,19 @@ inline void sgd_loop(T* w, const T* g, int64_t n, T lr, T decay) {
 }
 
 template <typename T>
-inline void momentum_loop(T* __restrict w, const T* __restrict g, T* __restrict v, int64_t n, T lr, T momentum, T decay) {
+inline void momentum_loop(T* __restrict w, const T* __restrict g, T* __restrict v, int64_t n, T lr,
+                          T momentum, T decay) {
   for (int64_t i = 0; i < n; ++i) {
     v[i] = momentum * v[i] + g[i] + decay * w[i];
     w[i] -= lr * v[i];
   }
 }
 
-/// `step_size` = lr / (1 - beta1^t), `root` = sqrt(1 - beta2^t). `decay` is Adam's (added to the gradient); `shrink` AdamW's factor.
+/// `step_size` = lr / (1 - beta1^t), `root` = sqrt(1 - beta2^t). `decay` is Adam's (added to the gradient);
+/// `shrink` AdamW's factor.
 template <typename T>
-inline void adam_loop(T* __restrict w, const T* __restrict g, T* __restrict m, T* __restrict v, int64_t n, T step_size, T root,
-                      T beta1, T beta2, T epsilon, T decay, T shrink) {
+inline void adam_loop(T* __restrict w, const T* __restrict g, T* __restrict m, T* __restrict v, int64_t n,
+                      T step_size, T root, T beta1, T beta2, T epsilon, T decay, T shrink) {
   for (int64_t i = 0; i < n; ++i) {
     const T weight = w[i] * shrink;
     const T gradient = g[i] + decay * weight;
@@ -34,23 +37,26 @@ inline void adam_loop(T* __restrict w, const T* __restrict g, T* __restrict m, T
   }
 }
 
-FF_TARGET_CLONES void sgd(float* w, const float* g, int64_t n, float lr, float decay) { sgd_loop(w, g, n, lr, decay); }
+FF_TARGET_CLONES void sgd(float* w, const float* g, int64_t n, float lr, float decay) {
+  sgd_loop(w, g, n, lr, decay);
+}
 void sgd(double* w, const double* g, int64_t n, double lr, double decay) { sgd_loop(w, g, n, lr, decay); }
 
-FF_TARGET_CLONES void momentum(float* __restrict w, const float* __restrict g, float* __restrict v, int64_t n, float lr, float m,
-                               float decay) {
+FF_TARGET_CLONES void momentum(float* __restrict w, const float* __restrict g, float* __restrict v, int64_t n,
+                               float lr, float m, float decay) {
   momentum_loop(w, g, v, n, lr, m, decay);
 }
 void momentum(double* w, const double* g, double* v, int64_t n, double lr, double m, double decay) {
   momentum_loop(w, g, v, n, lr, m, decay);
 }
 
-FF_TARGET_CLONES void adam(float* __restrict w, const float* __restrict g, float* __restrict m, float* __restrict v, int64_t n,
-                           float step_size, float root, float beta1, float beta2, float epsilon, float decay, float shrink) {
+FF_TARGET_CLONES void adam(float* __restrict w, const float* __restrict g, float* __restrict m,
+                           float* __restrict v, int64_t n, float step_size, float root, float beta1,
+                           float beta2, float epsilon, float decay, float shrink) {
   adam_loop(w, g, m, v, n, step_size, root, beta1, beta2, epsilon, decay, shrink);
 }
-void adam(double* w, const double* g, double* m, double* v, int64_t n, double step_size, double root, double beta1, double beta2,
-          double epsilon, double decay, double shrink) {
+void adam(double* w, const double* g, double* m, double* v, int64_t n, double step_size, double root,
+          double beta1, double beta2, double epsilon, double decay, double shrink) {
   adam_loop(w, g, m, v, n, step_size, root, beta1, beta2, epsilon, decay, shrink);
 }
 
@@ -76,8 +82,9 @@ class Update final : public Kernel {
       const auto root = static_cast<T>(std::sqrt(1 - std::pow(c.beta2, t)));
       const bool decoupled = kKind == Kind::adamw;
       const auto shrink = static_cast<T>(decoupled ? 1 - c.learning_rate * c.weight_decay : 1);
-      adam(w, g, static_cast<T*>(operands[2]), static_cast<T*>(operands[3]), count_, step_size, root, static_cast<T>(c.beta1),
-           static_cast<T>(c.beta2), static_cast<T>(c.epsilon), decoupled ? T(0) : decay, shrink);
+      adam(w, g, static_cast<T*>(operands[2]), static_cast<T*>(operands[3]), count_, step_size, root,
+           static_cast<T>(c.beta1), static_cast<T>(c.beta2), static_cast<T>(c.epsilon),
+           decoupled ? T(0) : decay, shrink);
     }
   }
 
