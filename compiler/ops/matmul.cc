@@ -46,7 +46,8 @@ Product make_product(const Op& op, const Shape& a, const Shape& b, const Shape& 
   const int64_t depth = from_end(a, trans_a ? 2 : 1);
   Product p;
   const auto add = [&](std::string name, Role role, int64_t extent, int64_t max_degree) {
-    p.dims.dims.push_back({.name = std::move(name), .role = role, .extent = extent, .max_degree = max_degree});
+    p.dims.dims.push_back(
+        {.name = std::move(name), .role = role, .extent = extent, .max_degree = max_degree});
   };
   for (size_t axis = 0; axis + 2 < y.size(); ++axis)
     add("b" + std::to_string(axis), Role::attribute, y[axis], y[axis]);
@@ -130,7 +131,9 @@ OpSpace relu_space(const Graph& g, const Op& op) {
   OpSpace space;
   for (size_t axis = 0; axis < y.size(); ++axis) {
     const size_t back = y.size() - axis;
-    space.dims.push_back({.name = back == 1 ? "n" : back == 2 ? "m" : "b" + std::to_string(axis),
+    space.dims.push_back({.name = back == 1   ? "n"
+                                  : back == 2 ? "m"
+                                              : "b" + std::to_string(axis),
                           .role = back == 1   ? Role::parameter
                                   : back == 2 ? Role::sample
                                               : Role::attribute,

@@ -128,12 +128,8 @@ OpDef fused_row(std::string_view type, void (*gradient)(const Op&, GradientBuild
 
 OpDef stage_row(std::string_view type, OpSpace (*space)(const Graph&, const Op&),
                 Work (*work)(const Graph&, const Op&, const Cell&)) {
-  return {.type = type,
-          .family = "reduce",
-          .infer = infer_none,
-          .space = space,
-          .stage_dims = {},
-          .work = work};
+  return {
+      .type = type, .family = "reduce", .infer = infer_none, .space = space, .stage_dims = {}, .work = work};
 }
 
 }  // namespace
