@@ -49,8 +49,8 @@ class Accesses {
 }  // namespace
 
 GraphBuilder::GraphBuilder(const Problem& problem, const Machine& machine, CostModel& costs,
-                           const Strategy& strategy, KernelCosts& memo)
-    : problem_(problem), machine_(machine), costs_(costs), strategy_(strategy), memo_(memo) {}
+                           const Strategy& strategy, KernelCosts& memo, const Homes* homes)
+    : problem_(problem), machine_(machine), costs_(costs), strategy_(strategy), memo_(memo), homes_(homes) {}
 
 TaskGraph GraphBuilder::build() {
   const size_t num_ops = problem_.graph().ops.size();
@@ -110,7 +110,11 @@ void GraphBuilder::collect(TensorId tensor) {
       }
     }
   };
-  for (const auto& [op, operand] : problem_.writers(tensor)) visit(op, operand, true);
+  if (homes_ != nullptr && !(*homes_)[tensor.index()].empty()) {
+    writes_ = (*homes_)[tensor.index()];
+  } else {
+    for (const auto& [op, operand] : problem_.writers(tensor)) visit(op, operand, true);
+  }
   for (const auto& [op, operand] : problem_.readers(tensor)) visit(op, operand, false);
 }
 
@@ -122,7 +126,7 @@ RedistributionOptions GraphBuilder::options_of(TensorId tensor) const {
   options.holes_are_zero = t.kind == TensorKind::gradient;
   options.available_everywhere =
       t.kind == TensorKind::input || (t.kind == TensorKind::parameter && writes_.empty());
-  if (!writes_.empty()) {
+  if (!write_places_.empty()) {
     const auto& [op, operand] = problem_.writers(tensor).front();
     options.combiner = problem_.space(op).outputs[static_cast<size_t>(operand)].combiner;
   }
@@ -139,7 +143,7 @@ void GraphBuilder::add_tensor(TensorId tensor) {
   const Tensor& t = problem_.graph().tensor(tensor);
   auto plan =
       std::make_shared<TensorPlan>(plan_redistribution(writes_, reads_, machine_, options_of(tensor)));
-  for (size_t i = 0; i < writes_.size(); ++i) place_of(write_places_[i]) = plan->write_instance[i];
+  for (size_t i = 0; i < write_places_.size(); ++i) place_of(write_places_[i]) = plan->write_instance[i];
   for (size_t i = 0; i < reads_.size(); ++i) place_of(read_places_[i]) = plan->read_instance[i];
 
   const auto first_step = static_cast<int32_t>(out_.tasks.size());

@@ -34,7 +34,7 @@ StepPrice price_step(const Step& step, const Machine& machine);
 class GraphBuilder {
  public:
   GraphBuilder(const Problem& problem, const Machine& machine, CostModel& costs, const Strategy& strategy,
-               KernelCosts& memo);
+               KernelCosts& memo, const Homes* homes = nullptr);
   TaskGraph build();
 
  private:
@@ -58,6 +58,7 @@ class GraphBuilder {
   CostModel& costs_;
   const Strategy& strategy_;
   KernelCosts& memo_;
+  const Homes* homes_;
   TaskGraph out_;
   std::vector<int32_t> first_task_;  // of each op's runs
   std::vector<std::pair<int32_t, int32_t>> edges_;

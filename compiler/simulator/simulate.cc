@@ -55,8 +55,8 @@ Simulator::Simulator(const Problem& problem, const Machine& machine, CostModel& 
 
 Simulator::~Simulator() = default;
 
-TaskGraph Simulator::build(const Strategy& strategy) {
-  return GraphBuilder(problem_, machine_, costs_, strategy, cache_->costs).build();
+TaskGraph Simulator::build(const Strategy& strategy, const Homes* homes) {
+  return GraphBuilder(problem_, machine_, costs_, strategy, cache_->costs, homes).build();
 }
 
 SimulationResult Simulator::evaluate(const Strategy& strategy) {

@@ -21,6 +21,9 @@ struct Timeline {
 /// Simulates a task graph. InternalError if it has a cycle.
 Timeline simulate(const TaskGraph& graph);
 
+/// By TensorId: the boxes of a parameter and their devices; empty: not given.
+using Homes = std::vector<std::vector<TensorWrite>>;
+
 struct SimulationResult {
   Nanoseconds makespan = 0;
   std::vector<int64_t> peak_bytes;  // a device; live peak along the simulated order
@@ -36,8 +39,9 @@ class Simulator {
   Simulator(const Problem& problem, const Machine& machine, CostModel& costs);
   ~Simulator();
 
-  /// The task graph of a strategy (which must pass Problem::check).
-  TaskGraph build(const Strategy& strategy);
+  /// The task graph of a strategy (which must pass Problem::check). `homes`: where parameters lie that this
+  /// graph does not update (evaluation, beside a training step).
+  TaskGraph build(const Strategy& strategy, const Homes* homes = nullptr);
   /// Time and memory.
   SimulationResult evaluate(const Strategy& strategy);
   SimulationResult evaluate(const TaskGraph& graph, const Timeline& timeline) const;
