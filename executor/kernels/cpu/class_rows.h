@@ -98,7 +98,7 @@ struct Labels {
       const int64_t sample = sample_offset + static_cast<int64_t>(row) / rows_a_sample;
       throw UserError("label " + std::to_string(label) + " of sample " + std::to_string(sample) +
                           " is outside [0, " + std::to_string(classes) + ")",
-                      "check the labels, or give --ignore-index for one that marks no class");
+                      "check the labels; one that marks no class can be given as the index to ignore");
     }
     return label;
   }
