@@ -314,17 +314,21 @@ class EntryLowering {
     const auto keep = [&](TensorId id) {
       if (!id.valid() || !tasks_.tensors[id.index()]) return;
       const TensorPlan& plan = *tasks_.tensors[id.index()];
-      std::vector<int32_t> wanted = plan.read_instance;
-      if (wanted.empty()) wanted = plan.write_instance;
-      std::sort(wanted.begin(), wanted.end());
-      wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-      for (int32_t i : wanted) {
+      const auto whole = Box::whole(graph_.tensor(id).shape);
+      for (int32_t i : plan.read_instance) {
         if (i < 0) continue;
-        auto& outputs = entry(plan.instances[static_cast<size_t>(i)].device.index()).outputs;
-        outputs.push_back(buffer(id, i));
+        const Instance& instance = plan.instances[static_cast<size_t>(i)];
+        auto& outputs = entry(0).outputs;
+        if (instance.device.value != 0 || instance.box != whole) continue;
+        const int32_t b = buffer(id, i);
+        if (std::find(outputs.begin(), outputs.end(), b) == outputs.end()) outputs.push_back(b);
+        break;
       }
     };
     keep(graph_.loss);
+    const bool trains = std::any_of(graph_.ops.begin(), graph_.ops.end(),
+                                    [](const Op& op) { return op.phase == Phase::update; });
+    if (trains) return;
     for (TensorId id : graph_.outputs) keep(id);
   }
 

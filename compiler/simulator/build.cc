@@ -116,6 +116,17 @@ void GraphBuilder::collect(TensorId tensor) {
     for (const auto& [op, operand] : problem_.writers(tensor)) visit(op, operand, true);
   }
   for (const auto& [op, operand] : problem_.readers(tensor)) visit(op, operand, false);
+  if (is_result(tensor)) reads_.push_back({DeviceId(0), Box::whole(t.shape)});
+}
+
+/// What device 0 reads when the step is over: the loss, and without updates (in evaluation) the model's
+/// outputs.
+bool GraphBuilder::is_result(TensorId tensor) const {
+  const Graph& graph = problem_.graph();
+  if (tensor == graph.loss) return true;
+  const bool trains =
+      std::any_of(graph.ops.begin(), graph.ops.end(), [](const Op& op) { return op.phase == Phase::update; });
+  return !trains && std::find(graph.outputs.begin(), graph.outputs.end(), tensor) != graph.outputs.end();
 }
 
 RedistributionOptions GraphBuilder::options_of(TensorId tensor) const {
@@ -144,7 +155,7 @@ void GraphBuilder::add_tensor(TensorId tensor) {
   auto plan =
       std::make_shared<TensorPlan>(plan_redistribution(writes_, reads_, machine_, options_of(tensor)));
   for (size_t i = 0; i < write_places_.size(); ++i) place_of(write_places_[i]) = plan->write_instance[i];
-  for (size_t i = 0; i < reads_.size(); ++i) place_of(read_places_[i]) = plan->read_instance[i];
+  for (size_t i = 0; i < read_places_.size(); ++i) place_of(read_places_[i]) = plan->read_instance[i];
 
   const auto first_step = static_cast<int32_t>(out_.tasks.size());
   for (size_t s = 0; s < plan->steps.size(); ++s) add_step(tensor, *plan, static_cast<int32_t>(s));

@@ -45,6 +45,7 @@ class GraphBuilder {
   };
   void add_runs(OpId id);
   void collect(TensorId tensor);
+  bool is_result(TensorId tensor) const;
   RedistributionOptions options_of(TensorId tensor) const;
   void add_tensor(TensorId tensor);
   void add_step(TensorId tensor, const TensorPlan& plan, int32_t index);
