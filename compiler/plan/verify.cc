@@ -70,7 +70,7 @@ class ShapeChecker {
     for (size_t i = 0; i < in.operands.size(); ++i) {
       const Operand& operand = in.call.operands[i];
       const std::string which = "operand " + std::to_string(i);
-      require((in.operands[i] < 0) == is_absent(operand), which + " is absent in one place only");
+      require(in.operands[i] >= 0 || is_absent(operand), which + " has no buffer");
       if (in.operands[i] < 0) continue;
       const Buffer& b = buffer(in, i);
       const std::string named = which + " and " + p_.buffer_name(in.operands[i]);
