@@ -190,7 +190,7 @@ void pointwise_gradient(const Op& op, GradientBuilder& b) {
 void cross_entropy_stages(const Op& op, StageBuilder& b) {
   const Graph& g = b.graph();
   const TensorId logits = op.inputs[0], labels = op.inputs[1], weights = input_or_none(op, 2);
-  const Shape& x = input_shape(g, op, 0);
+  const Shape x = input_shape(g, op, 0);  // a copy: the graph grows
   const size_t axis = class_axis(op, x.size());
   const TensorType vector{input_shape(g, op, 1), g.tensor(logits).dtype};
   const Attributes only_axis{{"axis", static_cast<int64_t>(axis)}};
