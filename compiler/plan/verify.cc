@@ -133,8 +133,8 @@ void verify_buffers(const Program& program, const std::string& where) {
     const Buffer& b = program.buffers[i];
     const int64_t room = b.region == Region::persistent ? program.persistent_bytes : program.scratch_bytes;
     const std::string name = where + ": b" + std::to_string(i) + " (" + b.tensor + ") ";
-    if (b.offset < 0 || b.offset % 64 != 0)
-      throw InternalError(name + "lies at " + std::to_string(b.offset) + ", which is no multiple of 64");
+    if (b.offset < 0 || b.offset % size_of(b.dtype) != 0)
+      throw InternalError(name + "lies at " + std::to_string(b.offset) + ", where its type cannot lie");
     if (b.bytes < 0 || b.offset + b.bytes > room) {
       throw InternalError(name + "ends at " + std::to_string(b.offset + b.bytes) + " of " +
                           std::to_string(room) + " bytes of its region");

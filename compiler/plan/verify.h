@@ -14,8 +14,9 @@
 // asynchronous and complete only once an instruction has waited for it, or the entry has ended. A wait for a
 // send may need its receive to be posted.
 //
-// Bytes are read through a buffer of the tensor that was last written there: that is how two live tensors in
-// one place are found.
+// Bytes are read through a buffer of the tensor that was last written there, whose boxes share elements: that
+// is how two live tensors in one place are found. A buffer that several box copies fill together counts as
+// written from the first of them on.
 #pragma once
 
 #include "compiler/plan/plan.h"

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <new>
 
 #include "compiler/base/check.h"
@@ -11,8 +9,6 @@
 
 namespace ff {
 namespace {
-
-constexpr size_t kAlignment = 64;
 
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -30,25 +26,13 @@ std::string describe(const Instruction& i) {
 
 }  // namespace
 
-void Interpreter::Free::operator()(std::byte* p) const { std::free(p); }
-
-std::unique_ptr<std::byte, Interpreter::Free> Interpreter::allocate(int64_t bytes, bool fill_nan) {
-  if (bytes == 0) return nullptr;
-  const size_t size = (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
-  std::unique_ptr<std::byte, Free> out(static_cast<std::byte*>(std::aligned_alloc(kAlignment, size)));
-  if (!out) throw RunError("no memory for an arena of " + format_bytes(bytes));
-  // Touched here, by the thread that will use it; 0xFF in every byte is a NaN in every float type.
-  std::memset(out.get(), fill_nan ? 0xFF : 0, size);
-  return out;
-}
-
 Interpreter::Interpreter(const Program& program, const std::vector<std::vector<int32_t>>& groups,
                          Communicator& comm, const KernelFactory& make_kernel, InterpreterOptions options)
     : program_(program),
       comm_(comm),
       options_(options),
-      persistent_(allocate(program.persistent_bytes, options.fill_nan)),
-      scratch_(allocate(program.scratch_bytes, options.fill_nan)) {
+      persistent_(program.persistent_bytes, options.fill_nan),
+      scratch_(program.scratch_bytes, options.fill_nan) {
   for (const auto& group : groups) {
     const bool member = std::find(group.begin(), group.end(), comm.rank()) != group.end();
     groups_.push_back(member ? comm.add_group({group.begin(), group.end()}) : -1);
@@ -60,13 +44,23 @@ Interpreter::Interpreter(const Program& program, const std::vector<std::vector<i
   }
 }
 
+Interpreter::~Interpreter() {
+  // After a failure a peer may still read or write what is in flight.
+  for (const PreparedEntry& entry : entries_) {
+    for (const Prepared& p : entry.instructions) {
+      if (p.request.null()) continue;
+      persistent_.abandon();
+      scratch_.abandon();
+    }
+  }
+}
+
 void* Interpreter::pointer(int32_t buffer) {
   if (buffer < 0) return nullptr;
   const Buffer& b = program_.buffers[static_cast<size_t>(buffer)];
-  std::byte* base = b.region == Region::persistent ? persistent_.get() : scratch_.get();
-  const int64_t size = b.region == Region::persistent ? program_.persistent_bytes : program_.scratch_bytes;
-  FF_CHECK_LE(b.offset + b.bytes, size) << "buffer " << buffer << " of " << b.tensor;
-  return base + b.offset;
+  const Arena& arena = b.region == Region::persistent ? persistent_ : scratch_;
+  FF_CHECK_LE(b.offset + b.bytes, arena.bytes()) << "buffer " << buffer << " of " << b.tensor;
+  return arena.at(b.offset);
 }
 
 void Interpreter::prepare(PreparedEntry& out, const KernelFactory& make_kernel) {
@@ -120,8 +114,8 @@ void Interpreter::issue(Prepared& p) {
       p.request = comm_.irecv(p.operands[0], first.bytes, i.peer, i.tag);
       break;
     case InstructionKind::all_reduce:
-      p.request =
-          comm_.iall_reduce(p.group, p.operands[0], p.operands[1], first.box.volume(), first.dtype, op);
+      p.request = comm_.iall_reduce(p.group, p.operands[0], p.operands[1], first.bytes / size_of(first.dtype),
+                                    first.dtype, op);
       break;
     case InstructionKind::reduce_scatter:
       p.request = comm_.ireduce_scatter(p.group, p.operands[0], p.operands[1], i.counts, first.dtype, op);
@@ -130,20 +124,31 @@ void Interpreter::issue(Prepared& p) {
       p.request = comm_.iall_gather(p.group, p.operands[0], p.operands[1], i.counts, first.dtype);
       break;
     case InstructionKind::broadcast:
-      p.request = comm_.ibroadcast(p.group, p.operands[0], first.box.volume(), first.dtype, i.root);
+      p.request =
+          comm_.ibroadcast(p.group, p.operands[0], first.bytes / size_of(first.dtype), first.dtype, i.root);
       break;
     case InstructionKind::kernel:
       break;
   }
 }
 
-void Interpreter::run_one(Prepared& p, PreparedEntry& entry, const RunContext& context) {
-  for (int32_t w : p.instruction->waits) comm_.wait(entry.instructions[static_cast<size_t>(w)].request);
+void Interpreter::run_one(Prepared& p, const RunContext& context) {
   if (p.kernel) {
     p.kernel->run(p.operands, p.workspace, context);
   } else {
     issue(p);
+    ++outstanding_;
   }
+}
+
+void Interpreter::complete(PreparedEntry& entry, size_t instruction) {
+  Request& request = entry.instructions[instruction].request;
+  if (request.null()) return;
+  comm_.wait(request);
+  --outstanding_;
+  if (!options_.time_instructions) return;
+  InstructionTiming& timing = timings_[instruction];
+  timing.duration_ns = now_ns() - began_ns_ - timing.start_ns;
 }
 
 void Interpreter::rethrow(size_t index, const Instruction& instruction) const {
@@ -167,29 +172,43 @@ void Interpreter::execute(const std::string& name, const RunContext& context) {
                                [&](const PreparedEntry& e) { return e.entry->name == name; });
   if (at == entries_.end()) entry(name);  // throws
   PreparedEntry& prepared = *at;
-  const bool timed = options_.time_instructions;
-  if (timed) timings_.assign(prepared.instructions.size(), {});
-  busy_ns_ = 0;
-  const int64_t begin = timed ? now_ns() : 0;
-  bool talks = false;
+  outstanding_ = 0;
   size_t i = 0;
   try {
-    for (; i < prepared.instructions.size(); ++i) {
-      Prepared& p = prepared.instructions[i];
-      const int64_t start = timed ? now_ns() : 0;
-      run_one(p, prepared, context);
-      if (timed) {
-        const int64_t end = now_ns();
-        timings_[i] = {start - begin, end - start};
-        busy_ns_ += end - start;
-      }
-      talks |= !p.kernel;
-      if (talks && p.kernel) comm_.progress();
-    }
-    for (i = 0; i < prepared.instructions.size(); ++i) comm_.wait(prepared.instructions[i].request);
+    if (options_.time_instructions)
+      run_timed(prepared, context, i);
+    else
+      run_all(prepared, context, i);
+    for (i = 0; i < prepared.instructions.size() && outstanding_ > 0; ++i) complete(prepared, i);
   } catch (...) {
-    rethrow(std::min(i, prepared.instructions.size() - 1),
-            *prepared.instructions[std::min(i, prepared.instructions.size() - 1)].instruction);
+    if (i == prepared.instructions.size()) throw;
+    rethrow(i, *prepared.instructions[i].instruction);
+  }
+}
+
+void Interpreter::run_all(PreparedEntry& entry, const RunContext& context, size_t& i) {
+  for (i = 0; i < entry.instructions.size(); ++i) {
+    Prepared& p = entry.instructions[i];
+    for (const int32_t w : p.instruction->waits) complete(entry, static_cast<size_t>(w));
+    if (outstanding_ > 0) comm_.progress();
+    run_one(p, context);
+  }
+}
+
+void Interpreter::run_timed(PreparedEntry& entry, const RunContext& context, size_t& i) {
+  timings_.assign(entry.instructions.size(), {});
+  busy_ns_ = 0;
+  began_ns_ = now_ns();
+  for (i = 0; i < entry.instructions.size(); ++i) {
+    Prepared& p = entry.instructions[i];
+    const int64_t ready = now_ns();
+    for (const int32_t w : p.instruction->waits) complete(entry, static_cast<size_t>(w));
+    if (outstanding_ > 0) comm_.progress();
+    const int64_t start = p.instruction->waits.empty() && outstanding_ == 0 ? ready : now_ns();
+    run_one(p, context);
+    const int64_t end = now_ns();
+    timings_[i] = {start - began_ns_, end - start};
+    busy_ns_ += end - ready;
   }
 }
 
