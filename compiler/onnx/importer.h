@@ -1,9 +1,10 @@
-// The importer's state, and one node as a translation rule sees it. A rule reads attributes and inputs, emits ops and
-// says what the node's outputs are:
+// The importer's state, and one node as a translation rule sees it. A rule reads attributes and inputs, emits
+// ops and says what the node's outputs are:
 //
 //   void import_relu(Node& node) { node.result(node.emit("Relu", {}, {node.operand(0)})); }
 //
-// Rules throw Unsupported for what they cannot translate; the importer collects these and goes on with the next node.
+// Rules throw Unsupported for what they cannot translate; the importer collects these and goes on with the
+// next node.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -25,11 +26,11 @@ class Unsupported : public std::runtime_error {
 
 /// What an op does with an operand, which decides whether a weight there is trained.
 enum class Use : uint8_t {
-  data,        // frozen
-  weight,      // trained: convolution, matmul, normalisation
-  elementwise, // trained if its rank is 1 or more and it is an initializer
-  statistics,  // frozen, whatever --train says
-  state,       // updated by an op of its own
+  data,         // frozen
+  weight,       // trained: convolution, matmul, normalisation
+  elementwise,  // trained if its rank is 1 or more and it is an initializer
+  statistics,   // frozen, whatever --train says
+  state,        // updated by an op of its own
 };
 
 class Importer {
@@ -68,8 +69,9 @@ class Importer {
   int64_t opset_ = 0;
   ImportedModel result_;
   std::unordered_map<std::string, Value> values_;
-  std::unordered_map<std::string, const onnx::TensorProto*> tensors_;  // initializers and Constant nodes by name
-  std::unordered_map<std::string, int> readers_;                       // how many nodes read a name
+  std::unordered_map<std::string, const onnx::TensorProto*>
+      tensors_;                                   // initializers and Constant nodes by name
+  std::unordered_map<std::string, int> readers_;  // how many nodes read a name
   std::set<std::string> wanted_outputs_;
   std::map<std::string, int64_t> bound_dims_;
   std::unordered_map<int32_t, Use> uses_;  // the strongest use of a parameter, by tensor
@@ -117,15 +119,18 @@ class Node {
   /// Appends an op and returns its outputs. `part` "" is the node's own op.
   std::vector<TensorId> emit_all(const std::string& part, const std::string& type, Attributes attributes,
                                  std::vector<TensorId> inputs);
-  TensorId emit(const std::string& type, Attributes attributes, std::vector<TensorId> inputs, const std::string& part = "");
+  TensorId emit(const std::string& type, Attributes attributes, std::vector<TensorId> inputs,
+                const std::string& part = "");
   /// An update op whose outputs are these tensors.
-  void emit_update(const std::string& part, const std::string& type, Attributes attributes, std::vector<TensorId> inputs,
-                   std::vector<TensorId> outputs);
+  void emit_update(const std::string& part, const std::string& type, Attributes attributes,
+                   std::vector<TensorId> inputs, std::vector<TensorId> outputs);
 
   bool output_used(int output) const;
   void result(TensorId tensor, int output = 0);
   void result(Constant constant, int output = 0);
   void result(const Value& value, int output = 0);
+  /// The node's output is this tensor of the file: a constant, or a weight.
+  void weight(const onnx::TensorProto& proto, const std::string& name);
   /// The input seen through a view, if it is a weight that nothing else reads.
   bool view(const std::string& kind, Attributes attributes, Shape shape);
   void note(const std::string& text) { importer_.result_.notes.push_back(text); }

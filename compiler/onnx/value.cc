@@ -8,7 +8,9 @@ Constant Constant::of_ints(Shape shape, std::vector<int64_t> values) {
   return {.dtype = DType::i64, .shape = std::move(shape), .ints = std::move(values), .reals = {}};
 }
 
-Constant Constant::of_real(double value, DType dtype) { return {.dtype = dtype, .shape = {}, .ints = {}, .reals = {value}}; }
+Constant Constant::of_real(double value, DType dtype) {
+  return {.dtype = dtype, .shape = {}, .ints = {}, .reals = {value}};
+}
 
 Constant Constant::of_bytes(Shape shape, DType dtype, std::string_view bytes) {
   Constant c{.dtype = dtype, .shape = std::move(shape), .ints = {}, .reals = {}};

@@ -1,5 +1,6 @@
-// What a name of the model stands for while it is imported: a tensor of the graph, a constant that is known now (folded
-// shapes, axes, scalars), or a weight: an initializer, perhaps seen through views, that is no tensor until an op reads it.
+// What a name of the model stands for while it is imported: a tensor of the graph, a constant that is known
+// now (folded shapes, axes, scalars), or a weight: an initializer, perhaps seen through views, that is no
+// tensor until an op reads it.
 #pragma once
 
 #include <memory>
@@ -41,7 +42,9 @@ struct Value {
   std::shared_ptr<Weight> weight;
   std::string name;  // of a constant: the model's name for it
 
-  static Value of(TensorId id) { return {.kind = Kind::tensor, .tensor = id, .constant = {}, .weight = {}, .name = {}}; }
+  static Value of(TensorId id) {
+    return {.kind = Kind::tensor, .tensor = id, .constant = {}, .weight = {}, .name = {}};
+  }
   static Value of(Constant c, std::string name) {
     return {.kind = Kind::constant,
             .tensor = {},

@@ -1,0 +1,425 @@
+#include "compiler/onnx/importer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "compiler/base/check.h"
+#include "compiler/base/model_data.h"
+#include "compiler/ops/op_table.h"
+
+namespace ff::onnx_import {
+namespace {
+
+/// Values of this size mark a mask, not a weight.
+constexpr double kMaskMagnitude = 1e4;
+
+}  // namespace
+
+std::string node_text(const onnx::NodeProto& proto) {
+  const std::string name = !proto.name().empty()     ? proto.name()
+                           : proto.output_size() > 0 ? proto.output(0)
+                                                     : "?";
+  return "node '" + name + "' (" + proto.op_type() + ")";
+}
+
+bool matches(std::string_view pattern, std::string_view name) {
+  if (pattern.empty()) return name.empty();
+  if (pattern[0] == '*')
+    return matches(pattern.substr(1), name) || (!name.empty() && matches(pattern, name.substr(1)));
+  return !name.empty() && (pattern[0] == '?' || pattern[0] == name[0]) &&
+         matches(pattern.substr(1), name.substr(1));
+}
+
+Importer::Importer(std::string path, const ImportOptions& options)
+    : path_(std::move(path)), options_(options) {}
+
+ImportedModel Importer::run() {
+  result_.file = path_;
+  parse();
+  check_opsets();
+  const auto nodes = needed_nodes();
+  import_initializers();
+  import_inputs();
+  for (const onnx::NodeProto* node : nodes) import_node(*node);
+  throw_if_unsupported();
+  if (result_.unsupported.empty()) import_outputs();
+  decide_roles();
+  return std::move(result_);
+}
+
+void Importer::parse() {
+  const MappedFile file(path_);
+  const std::string_view bytes = file.bytes();
+  if (!model_.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) || !model_.has_graph() ||
+      model_.graph().node_size() == 0) {
+    throw_not_a_model(path_, bytes);
+  }
+  result_.graph.name = model_.graph().name();
+}
+
+void Importer::check_opsets() {
+  for (const auto& set : model_.opset_import()) {
+    if (set.domain().empty() || set.domain() == "ai.onnx") opset_ = set.version();
+  }
+  if (opset_ == 0) throw UserError(path_ + ": names no version of the standard operator set");
+  if (opset_ < kOldestOpset) {
+    throw UserError(
+        path_ + ": opset " + std::to_string(opset_) + " is older than " + std::to_string(kOldestOpset),
+        "export the model again with opset 17");
+  }
+  if (opset_ > kNewestOpset) {
+    result_.notes.push_back("opset " + std::to_string(opset_) + " is newer than " +
+                            std::to_string(kNewestOpset) +
+                            ", the newest that is known here; nodes are read with the meaning of that one");
+  }
+}
+
+std::vector<std::string> Importer::output_names() const {
+  if (!options_.outputs.empty()) return options_.outputs;
+  std::vector<std::string> names;
+  for (const auto& info : model_.graph().output()) names.push_back(info.name());
+  return names;
+}
+
+/// The nodes that the wanted outputs depend on, in the file's order (which ONNX says is topological).
+std::vector<const onnx::NodeProto*> Importer::needed_nodes() {
+  std::unordered_map<std::string, int> producer;
+  const auto& nodes = model_.graph().node();
+  for (int i = 0; i < nodes.size(); ++i) {
+    for (const std::string& out : nodes[i].output()) producer.emplace(out, i);
+  }
+  std::vector<std::string> stack = output_names();
+  for (const std::string& name : stack) {
+    wanted_outputs_.insert(name);
+    if (!producer.contains(name) && !options_.outputs.empty()) {
+      throw UserError(path_ + ": no node produces '" + name + "', which --output names");
+    }
+  }
+  std::vector<bool> needed(static_cast<size_t>(nodes.size()), false);
+  while (!stack.empty()) {
+    const auto it = producer.find(stack.back());
+    stack.pop_back();
+    if (it == producer.end() || needed[static_cast<size_t>(it->second)]) continue;
+    needed[static_cast<size_t>(it->second)] = true;
+    for (const std::string& in : nodes[it->second].input()) stack.push_back(in);
+  }
+  std::vector<const onnx::NodeProto*> out;
+  for (int i = 0; i < nodes.size(); ++i) {
+    if (!needed[static_cast<size_t>(i)]) continue;
+    out.push_back(&nodes[i]);
+    for (const std::string& in : nodes[i].input()) ++readers_[in];
+  }
+  return out;
+}
+
+Value Importer::weight_value(const onnx::TensorProto& proto, const std::string& name) {
+  const auto type = dtype_of_onnx(proto.data_type());
+  if (!type) {
+    throw UserError(path_ + ": initializer '" + name + "' has type " + onnx_type_name(proto.data_type()) +
+                    ", which is not supported");
+  }
+  tensors_[name] = &proto;
+  const Shape shape(proto.dims().begin(), proto.dims().end());
+  if (!is_float(*type)) {
+    Initializer data;
+    read_initializer(proto, path_, data);
+    return Value::of(Constant::of_bytes(shape, *type, data.bytes), name);
+  }
+  auto weight = std::make_shared<Weight>();
+  weight->name = name;
+  weight->shape = shape;
+  weight->dtype = *type;
+  weight->source.model_name = name;
+  weight->source.model_shape = shape;
+  weight->source.model_dtype = *type;
+  return Value::of(std::move(weight));
+}
+
+void Importer::import_initializers() {
+  for (const auto& proto : model_.graph().initializer()) {
+    if (readers_.contains(proto.name())) values_[proto.name()] = weight_value(proto, proto.name());
+  }
+}
+
+void Importer::import_inputs() {
+  for (const auto& info : model_.graph().input()) {
+    if (values_.contains(info.name()) || !readers_.contains(info.name())) continue;
+    import_input(info);
+  }
+}
+
+int64_t Importer::bind_dim(const onnx::ValueInfoProto& info, int axis, int batch_axis) {
+  const auto& dim = info.type().tensor_type().shape().dim(axis);
+  const bool fixed = dim.has_dim_value() && dim.dim_value() > 0;
+  const std::string name = dim.dim_param();
+  if (axis == batch_axis && options_.batch > 0) {
+    if (fixed && dim.dim_value() != options_.batch) {
+      old_batch_ = dim.dim_value();
+      result_.notes.push_back("input '" + info.name() + "': the fixed batch " + std::to_string(old_batch_) +
+                              " becomes " + std::to_string(options_.batch));
+    }
+    return options_.batch;
+  }
+  if (fixed) return dim.dim_value();
+  if (const auto it = options_.dims.find(name); it != options_.dims.end()) return it->second;
+  const std::string where = path_ + ": input '" + info.name() + "': dimension " + std::to_string(axis) +
+                            (name.empty() ? "" : " ('" + name + "')") + " has no size";
+  if (axis == batch_axis) throw UserError(where, "give the number of samples a step: --batch 32");
+  throw UserError(where, "give it: --dim " + (name.empty() ? std::string("NAME") : name) + "=N");
+}
+
+void Importer::import_input(const onnx::ValueInfoProto& info) {
+  const auto type = dtype_of_onnx(info.type().tensor_type().elem_type());
+  if (!info.type().has_tensor_type() || !type) {
+    throw UserError(path_ + ": input '" + info.name() + "' is no tensor of a supported type");
+  }
+  const auto it = options_.batch_axes.find(info.name());
+  const int rank = info.type().tensor_type().shape().dim_size();
+  const int axis = it != options_.batch_axes.end() ? it->second : rank > 0 ? 0 : -1;
+  Tensor t;
+  t.name = info.name();
+  t.dtype = *type;
+  t.kind = TensorKind::input;
+  t.batch_axis = axis;
+  for (int d = 0; d < rank; ++d) t.shape.push_back(bind_dim(info, d, axis));
+  if (axis >= 0 && result_.graph.batch == 0) result_.graph.batch = t.shape.at(static_cast<size_t>(axis));
+  tensor_names_.insert(t.name);
+  const TensorId id = result_.graph.add_tensor(std::move(t));
+  result_.graph.inputs.push_back(id);
+  values_[info.name()] = Value::of(id);
+}
+
+void Importer::refuse(const onnx::NodeProto& proto, const std::string& reason) {
+  const std::string name = !proto.name().empty()     ? proto.name()
+                           : proto.output_size() > 0 ? proto.output(0)
+                                                     : "?";
+  result_.unsupported.push_back({name, proto.op_type(), reason});
+}
+
+void Importer::import_node(const onnx::NodeProto& proto) {
+  if (!proto.domain().empty() && proto.domain() != "ai.onnx") {
+    return refuse(proto, "operator of domain '" + proto.domain() + "'");
+  }
+  const NodeRule* rule = find_rule(proto.op_type());
+  bool known = true;
+  for (const std::string& in : proto.input()) known &= in.empty() || values_.contains(in);
+  if (rule == nullptr && proto.op_type() != "Shape") {
+    // A node that is only ever folded has no rule.
+    if (known) {
+      Node node(*this, proto);
+      if (fold(node)) return;
+    }
+    return refuse(proto, "unknown operator");
+  }
+  if (!known) return;  // behind one that was refused
+  Node node(*this, proto);
+  try {
+    if (fold(node)) return;
+    if (rule == nullptr) throw Unsupported("of a tensor whose shape is not known");
+    rule->import(node);
+  } catch (const Unsupported& e) {
+    refuse(proto, e.what());
+  } catch (const UserError& e) {
+    throw UserError(path_ + ": " + node_text(proto) + ": " + e.what(), e.hint());
+  }
+}
+
+void Importer::throw_if_unsupported() {
+  if (result_.unsupported.empty() || options_.allow_unsupported) return;
+  std::string text = path_ + ": " + std::to_string(result_.unsupported.size()) + " unsupported node" +
+                     (result_.unsupported.size() > 1 ? "s" : "") + ":";
+  for (const UnsupportedNode& u : result_.unsupported)
+    text += "\n  node '" + u.node + "' (" + u.type + "): " + u.reason;
+  throw UserError(text, "train up to a value before them with --output NAME");
+}
+
+void Importer::import_outputs() {
+  for (const std::string& name : output_names()) {
+    const auto it = values_.find(name);
+    if (it == values_.end() || it->second.kind != Value::Kind::tensor) {
+      result_.notes.push_back("output '" + name + "' does not depend on any input and is left out");
+      continue;
+    }
+    result_.graph.outputs.push_back(it->second.tensor);
+  }
+  if (result_.graph.outputs.empty()) throw UserError(path_ + ": no output depends on an input");
+}
+
+TensorId Importer::materialize(Value& value, Use use) {
+  switch (value.kind) {
+    case Value::Kind::tensor: {
+      const auto it = uses_.find(value.tensor.value);
+      if (it != uses_.end()) it->second = std::max(it->second, use, [](Use a, Use b) { return a < b; });
+      return value.tensor;
+    }
+    case Value::Kind::weight:
+      return materialize_weight(*value.weight, use);
+    case Value::Kind::constant: {
+      // A folded value that an op reads as data: a frozen parameter of its own.
+      auto weight = std::make_shared<Weight>();
+      const Constant& c = *value.constant;
+      weight->name = unique(tensor_names_, value.name.empty() ? "constant" : value.name);
+      weight->shape = c.shape;
+      weight->dtype = c.dtype;
+      weight->source.kind = ParameterSource::Kind::inlined;
+      weight->source.bytes = c.bytes(c.dtype);
+      weight->source.model_shape = c.shape;
+      weight->source.model_dtype = c.dtype;
+      value = Value::of(weight);
+      return materialize_weight(*weight, Use::data);
+    }
+    case Value::Kind::unknown:
+      break;
+  }
+  FF_CHECK(false) << "a value without a kind";
+  return {};
+}
+
+TensorId Importer::materialize_weight(Weight& weight, Use use) {
+  if (!weight.tensor.valid()) {
+    Tensor t;
+    t.name = weight.name;
+    tensor_names_.insert(t.name);
+    t.shape = weight.shape;
+    t.dtype = weight.dtype == DType::f16 || weight.dtype == DType::bf16 ? DType::f32 : weight.dtype;
+    t.kind = TensorKind::parameter;
+    t.source = weight.source;
+    weight.tensor = result_.graph.add_tensor(std::move(t));
+    uses_[weight.tensor.value] = use;
+  }
+  // Statistics stay frozen and state stays state; otherwise the strongest use decides.
+  Use& strongest = uses_[weight.tensor.value];
+  if (use == Use::statistics || use == Use::state || (strongest < Use::statistics && use == Use::weight))
+    strongest = use;
+  if (use == Use::elementwise && strongest == Use::data) strongest = use;
+  return weight.tensor;
+}
+
+bool Importer::is_mask(const Weight& weight) const {
+  const auto it = tensors_.find(weight.source.model_name);
+  if (it == tensors_.end()) return false;
+  Initializer data;
+  read_initializer(*it->second, path_, data);
+  const int64_t n = volume(data.shape);
+  for (int64_t i = 0; i < n; ++i) {
+    const double v = element_as_double(data.bytes, data.dtype, i);
+    if (!(std::abs(v) < kMaskMagnitude)) return true;
+  }
+  return false;
+}
+
+void Importer::decide_roles() {
+  const auto any = [](const std::vector<std::string>& patterns, const std::string& name) {
+    return std::any_of(patterns.begin(), patterns.end(),
+                       [&](const std::string& p) { return matches(p, name); });
+  };
+  for (auto& [id, use] : uses_) {
+    Tensor& t = result_.graph.tensor(TensorId(id));
+    ParameterSource& source = t.source;
+    source.role = ParameterRole::frozen;
+    if (use == Use::state) {
+      source.role = ParameterRole::state;
+      continue;
+    }
+    if (use == Use::statistics || !is_float(t.dtype)) continue;
+    const bool model_weight = source.kind != ParameterSource::Kind::inlined;
+    bool train = use == Use::weight || (use == Use::elementwise && !t.shape.empty() && model_weight &&
+                                        source.kind == ParameterSource::Kind::initializer);
+    if (train && use == Use::elementwise) {
+      Weight probe;
+      probe.source = source;
+      train = !is_mask(probe);
+    }
+    if (any(options_.train, t.name)) train = true;
+    if (any(options_.freeze, t.name)) train = false;
+    if (train) source.role = ParameterRole::trained;
+  }
+}
+
+std::string Importer::unique(std::set<std::string>& taken, const std::string& name) {
+  std::string out = name;
+  for (int i = 1; !taken.insert(out).second; ++i) out = name + "#" + std::to_string(i);
+  return out;
+}
+
+void Importer::propagate_batch(const Op& op) {
+  Graph& graph = result_.graph;
+  const OpSpace space = op_def(op.type).space(graph, op);
+  std::vector<bool> sample(space.dims.size(), false);
+  for (size_t i = 0; i < op.inputs.size(); ++i) {
+    if (!op.inputs[i].valid()) continue;
+    const int axis = graph.tensor(op.inputs[i]).batch_axis;
+    if (axis < 0 || static_cast<size_t>(axis) >= space.inputs[i].axes.size()) continue;
+    if (const int dim = space.inputs[i].axes[static_cast<size_t>(axis)].dim; dim >= 0)
+      sample[static_cast<size_t>(dim)] = true;
+  }
+  for (size_t o = 0; o < op.outputs.size(); ++o) {
+    if (!op.outputs[o].valid()) continue;
+    Tensor& t = graph.tensor(op.outputs[o]);
+    if (t.kind != TensorKind::activation) continue;
+    for (size_t axis = 0; axis < space.outputs[o].axes.size(); ++axis) {
+      const int dim = space.outputs[o].axes[axis].dim;
+      if (dim >= 0 && sample[static_cast<size_t>(dim)] && t.batch_axis < 0)
+        t.batch_axis = static_cast<int>(axis);
+    }
+  }
+}
+
+/// Adds an op with outputs of the inferred types, named by `names` ("" : not wanted). Returns the first
+/// output.
+TensorId Importer::add_op(Op op, const std::vector<std::string>& names) {
+  Graph& graph = result_.graph;
+  op.name = unique(op_names_, op.name);
+  const auto types = op_def(op.type).infer(graph, op);
+  for (size_t o = 0; o < types.size(); ++o) {
+    Tensor t;
+    t.name = unique(tensor_names_,
+                    o < names.size() && !names[o].empty() ? names[o] : op.name + ":" + std::to_string(o));
+    t.shape = types[o].shape;
+    t.dtype = types[o].dtype;
+    op.outputs.push_back(graph.add_tensor(std::move(t)));
+  }
+  const TensorId first = op.outputs.at(0);
+  const OpId id = graph.add_op(std::move(op));
+  propagate_batch(graph.op(id));
+  return first;
+}
+
+}  // namespace ff::onnx_import
+
+namespace ff {
+
+ImportedModel import_model(const std::string& path, const ImportOptions& options) {
+  return onnx_import::Importer(path, options).run();
+}
+
+std::string describe(const ImportedModel& model) {
+  const Graph& graph = model.graph;
+  const auto type = [](const Tensor& t) {
+    return std::string(name(t.dtype)) + "[" + to_string(t.shape) + "]";
+  };
+  std::string out = "model " + model.file + ", batch " + std::to_string(graph.batch) + "\ninputs:\n";
+  for (TensorId id : graph.inputs) out += "  " + graph.tensor(id).name + ": " + type(graph.tensor(id)) + "\n";
+  out += "outputs:\n";
+  for (TensorId id : graph.outputs)
+    out += "  " + graph.tensor(id).name + ": " + type(graph.tensor(id)) + "\n";
+  constexpr const char* kTitles[] = {"trained parameters", "frozen parameters", "state"};
+  for (int role = 0; role < 3; ++role) {
+    int64_t elements = 0;
+    std::string lines;
+    for (const Tensor& t : graph.tensors) {
+      if (t.kind != TensorKind::parameter || static_cast<int>(t.source.role) != role) continue;
+      elements += volume(t.shape);
+      lines += "  " + t.name + ": " + type(t) + "\n";
+    }
+    if (!lines.empty())
+      out += std::string(kTitles[role]) + " (" + std::to_string(elements) + " elements):\n" + lines;
+  }
+  if (!model.unsupported.empty()) out += "unsupported nodes:\n";
+  for (const UnsupportedNode& u : model.unsupported)
+    out += "  node '" + u.node + "' (" + u.type + "): " + u.reason + "\n";
+  for (const std::string& note : model.notes) out += "note: " + note + "\n";
+  return out;
+}
+
+}  // namespace ff

@@ -1,0 +1,167 @@
+#include <algorithm>
+
+#include "compiler/base/check.h"
+#include "compiler/base/model_data.h"
+#include "compiler/onnx/importer.h"
+#include "compiler/ops/op_table.h"
+
+namespace ff::onnx_import {
+namespace {
+
+/// Weights of so many elements at most are read when a rule asks for their values.
+constexpr int64_t kSmall = 4096;
+
+}  // namespace
+
+Node::Node(Importer& importer, const onnx::NodeProto& proto) : importer_(importer), proto_(proto) {
+  name_ = !proto.name().empty() ? proto.name() : proto.output_size() > 0 ? proto.output(0) : proto.op_type();
+}
+
+const onnx::AttributeProto* Node::attribute(const std::string& name) const {
+  for (const auto& a : proto_.attribute()) {
+    if (a.name() == name) return &a;
+  }
+  return nullptr;
+}
+
+int64_t Node::integer(const std::string& name, int64_t otherwise) const {
+  const auto* a = attribute(name);
+  return a != nullptr ? a->i() : otherwise;
+}
+
+double Node::real(const std::string& name, double otherwise) const {
+  const auto* a = attribute(name);
+  return a != nullptr ? static_cast<double>(a->f()) : otherwise;
+}
+
+std::string Node::string(const std::string& name, const std::string& otherwise) const {
+  const auto* a = attribute(name);
+  return a != nullptr ? a->s() : otherwise;
+}
+
+Ints Node::ints(const std::string& name, const Ints& otherwise) const {
+  const auto* a = attribute(name);
+  return a != nullptr ? Ints(a->ints().begin(), a->ints().end()) : otherwise;
+}
+
+bool Node::has(int input) const { return input < proto_.input_size() && !proto_.input(input).empty(); }
+
+const Value& Node::value(int input) const {
+  FF_CHECK(has(input)) << node_text(proto_) << " input " << input;
+  return importer_.values_.at(proto_.input(input));
+}
+
+Shape Node::shape(int input) const {
+  const Value& v = value(input);
+  if (v.kind == Value::Kind::tensor) return graph().tensor(v.tensor).shape;
+  return v.kind == Value::Kind::constant ? v.constant->shape : v.weight->shape;
+}
+
+DType Node::dtype(int input) const {
+  const Value& v = value(input);
+  if (v.kind == Value::Kind::tensor) return graph().tensor(v.tensor).dtype;
+  return v.kind == Value::Kind::constant ? v.constant->dtype : v.weight->dtype;
+}
+
+TensorId Node::operand(int input, Use use) {
+  if (!has(input)) return {};
+  return importer_.materialize(importer_.values_.at(proto_.input(input)), use);
+}
+
+std::optional<Constant> Node::constant(int input) const {
+  if (!has(input)) return std::nullopt;
+  const Value& v = value(input);
+  if (v.kind == Value::Kind::constant) return *v.constant;
+  if (v.kind != Value::Kind::weight || !v.weight->source.views.empty() || volume(v.weight->shape) > kSmall)
+    return std::nullopt;
+  if (v.weight->source.kind == ParameterSource::Kind::fill) {
+    Constant c{.dtype = v.weight->dtype, .shape = v.weight->shape, .ints = {}, .reals = {}};
+    c.reals.assign(static_cast<size_t>(volume(c.shape)), v.weight->source.fill);
+    return c;
+  }
+  Initializer data;
+  read_initializer(*importer_.tensors_.at(v.weight->source.model_name), importer_.path_, data);
+  return Constant::of_bytes(data.shape, data.dtype, data.bytes);
+}
+
+Constant Node::required(int input, const std::string& what) const {
+  auto c = constant(input);
+  if (!c) throw Unsupported(what + " is not known before the model runs");
+  return *c;
+}
+
+std::optional<Ints> Node::ints_of(const std::string& name, int input) const {
+  if (has_attribute(name)) return ints(name, {});
+  if (!has(input)) return std::nullopt;
+  const Constant c = required(input, name);
+  Ints out;
+  for (int64_t i = 0; i < c.size(); ++i) out.push_back(c.integer(i));
+  return out;
+}
+
+TensorId Node::scalar(const std::string& part, double value, DType dtype) {
+  Value v = Value::of(Constant::of_real(value, dtype), name_ + "/" + part);
+  return importer_.materialize(v, Use::data);
+}
+
+std::vector<TensorId> Node::emit_all(const std::string& part, const std::string& type, Attributes attributes,
+                                     std::vector<TensorId> inputs) {
+  Op op;
+  op.name = part.empty() ? name_ : name_ + "/" + part;
+  op.type = type;
+  op.attributes = std::move(attributes);
+  op.inputs = std::move(inputs);
+  std::vector<std::string> names;
+  if (part.empty()) names.assign(proto_.output().begin(), proto_.output().end());
+  importer_.add_op(std::move(op), names);
+  return graph().ops.back().outputs;
+}
+
+TensorId Node::emit(const std::string& type, Attributes attributes, std::vector<TensorId> inputs,
+                    const std::string& part) {
+  return emit_all(part, type, std::move(attributes), std::move(inputs)).at(0);
+}
+
+void Node::emit_update(const std::string& part, const std::string& type, Attributes attributes,
+                       std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
+  Op op;
+  op.name = importer_.unique(importer_.op_names_, name_ + "/" + part);
+  op.type = type;
+  op.attributes = std::move(attributes);
+  op.inputs = std::move(inputs);
+  op.outputs = std::move(outputs);
+  op.phase = Phase::update;
+  importer_.result_.graph.add_op(std::move(op));
+}
+
+bool Node::output_used(int output) const {
+  if (output >= proto_.output_size() || proto_.output(output).empty()) return false;
+  return importer_.readers_.contains(proto_.output(output)) ||
+         importer_.wanted_outputs_.contains(proto_.output(output));
+}
+
+void Node::result(TensorId tensor, int output) { result(Value::of(tensor), output); }
+void Node::result(Constant constant, int output) {
+  result(Value::of(std::move(constant), proto_.output(output)), output);
+}
+void Node::result(const Value& value, int output) {
+  if (output < proto_.output_size() && !proto_.output(output).empty())
+    importer_.values_[proto_.output(output)] = value;
+}
+
+void Node::weight(const onnx::TensorProto& proto, const std::string& name) {
+  result(importer_.weight_value(proto, name));
+}
+
+bool Node::view(const std::string& kind, Attributes attributes, Shape shape) {
+  const Value& v = value(0);
+  if (v.kind != Value::Kind::weight || v.weight->tensor.valid() || importer_.readers_[proto_.input(0)] != 1)
+    return false;
+  auto weight = std::make_shared<Weight>(*v.weight);
+  weight->shape = std::move(shape);
+  weight->source.views.push_back({kind, std::move(attributes)});
+  result(Value::of(std::move(weight)));
+  return true;
+}
+
+}  // namespace ff::onnx_import
