@@ -1,0 +1,112 @@
+// Reverse-mode differentiation over the op table. A tensor's gradient is written by every op that reads the
+// tensor; the writers are addends, so no op adds them.
+
+#include <algorithm>
+#include <map>
+
+#include "compiler/base/check.h"
+#include "compiler/ops/op_table.h"
+#include "compiler/training/training.h"
+
+namespace ff {
+namespace {
+
+class Differentiation : public GradientBuilder {
+ public:
+  explicit Differentiation(Graph& graph) : graph_(graph), needs_(graph.tensors.size(), false) {
+    for (size_t t = 0; t < graph.tensors.size(); ++t) {
+      const Tensor& tensor = graph.tensors[t];
+      needs_[t] = tensor.kind == TensorKind::parameter && tensor.source.role == ParameterRole::trained;
+    }
+    for (const Op& op : graph.ops) {
+      if (op.phase != Phase::forward) continue;
+      const bool any = std::any_of(op.inputs.begin(), op.inputs.end(),
+                                   [&](TensorId i) { return i.valid() && needs_[i.index()]; });
+      for (TensorId out : op.outputs) {
+        if (out.valid() && any) needs_[out.index()] = true;
+      }
+    }
+  }
+
+  void run() {
+    const size_t forward = graph_.ops.size();
+    for (size_t i = forward; i-- > 0;) {
+      const Op op = graph_.ops[i];  // a copy: emitting grows the vector
+      if (op.phase != Phase::forward) continue;
+      const bool wanted = std::any_of(op.inputs.begin(), op.inputs.end(),
+                                      [&](TensorId t) { return t.valid() && needs_[t.index()]; });
+      const bool root = std::find(op.outputs.begin(), op.outputs.end(), graph_.loss) != op.outputs.end();
+      const bool arrives = root || std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId t) {
+                             return t.valid() && gradients_.contains(t);
+                           });
+      if (!wanted || !arrives) continue;
+      const OpDef& def = op_def(op.type);
+      if (def.gradient == nullptr) {
+        throw UserError(
+            "node '" + op.name + "' (" + op.type +
+                "): has no gradient, and trained parameters come before it",
+            "freeze what comes before it with --freeze, or train up to another value with --output");
+      }
+      forward_ = &op;
+      leader_ = op.config_of;
+      def.gradient(op, *this);
+    }
+  }
+
+  const Graph& graph() const override { return graph_; }
+
+  TensorId output_gradient(TensorId output) override {
+    const auto it = gradients_.find(output);
+    return it == gradients_.end() ? TensorId() : it->second;
+  }
+
+  TensorId input_gradient(TensorId input) override {
+    if (!input.valid() || !needs_[input.index()]) return {};
+    const auto [it, added] = gradients_.try_emplace(input);
+    if (added) {
+      const Tensor& of = graph_.tensor(input);
+      Tensor t;
+      t.name = "grad:" + of.name;
+      t.shape = of.shape;
+      t.dtype = of.dtype;
+      t.kind = TensorKind::gradient;
+      t.batch_axis = of.batch_axis;
+      it->second = graph_.add_tensor(std::move(t));
+    }
+    return it->second;
+  }
+
+  void emit(std::string_view part, std::string type, Attributes attributes, std::vector<TensorId> inputs,
+            std::vector<TensorId> outputs) override {
+    Op op;
+    op.name = forward_->name + "/" + std::string(part);
+    op.type = std::move(type);
+    op.attributes = std::move(attributes);
+    op.inputs = std::move(inputs);
+    op.outputs = std::move(outputs);
+    op.phase = Phase::backward;
+    op.config_of = leader_;
+    graph_.add_op(std::move(op));
+  }
+
+  TensorId temporary(std::string_view part, TensorId like) override {
+    Tensor t = graph_.tensor(like);
+    t.name = forward_->name + "/" + std::string(part);
+    t.kind = TensorKind::gradient;
+    t.source = {};
+    return graph_.add_tensor(std::move(t));
+  }
+
+ private:
+  Graph& graph_;
+  std::vector<bool> needs_;
+  std::map<TensorId, TensorId> gradients_;
+  const Op* forward_ = nullptr;
+  OpId leader_;
+};
+
+}  // namespace
+
+void differentiate(Graph& graph) { Differentiation(graph).run(); }
+
+}  // namespace ff

@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "compiler/ops/op_table.h"
+#include "compiler/training/training.h"
+
+namespace ff {
+namespace {
+
+/// Images are what these families compute on; elementwise families pass the layout on.
+bool is_image_family(std::string_view family) {
+  return family == "conv" || family == "pool" || family == "norm";
+}
+
+bool passes_layout_on(const Op& op) {
+  static const std::set<std::string_view> moves{"Concat",  "ConcatGrad", "Pad",
+                                                "PadGrad", "Slice",      "SliceGrad"};
+  return op_def(op.type).family == "elementwise" || moves.contains(op.type);
+}
+
+class Classes {
+ public:
+  explicit Classes(size_t n) : parent_(n), image_(n, false) {
+    std::iota(parent_.begin(), parent_.end(), size_t{0});
+  }
+  size_t find(size_t i) {
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  void join(size_t a, size_t b) {
+    a = find(a);
+    b = find(b);
+    parent_[b] = a;
+    image_[a] = image_[a] || image_[b];
+  }
+  void mark(size_t i) { image_[find(i)] = true; }
+  bool image(size_t i) { return image_[find(i)]; }
+
+ private:
+  std::vector<size_t> parent_;
+  std::vector<bool> image_;
+};
+
+bool is_candidate(const Tensor& t) { return t.kind != TensorKind::parameter && t.shape.size() >= 3; }
+
+}  // namespace
+
+void assign_layouts(Graph& graph) {
+  Classes classes(graph.tensors.size());
+  for (const Op& op : graph.ops) {
+    std::vector<size_t> operands;
+    for (const auto* list : {&op.inputs, &op.outputs}) {
+      for (TensorId id : *list) {
+        if (id.valid() && is_candidate(graph.tensor(id))) operands.push_back(id.index());
+      }
+    }
+    const bool image = is_image_family(op_def(op.type).family);
+    for (size_t t : operands) {
+      if (image && graph.tensors[t].name.rfind("grad:", 0) != 0) classes.mark(t);
+      if (passes_layout_on(op) && graph.tensors[t].shape.size() == graph.tensors[operands[0]].shape.size())
+        classes.join(operands[0], t);
+    }
+  }
+  for (size_t t = 0; t < graph.tensors.size(); ++t) {
+    if (is_candidate(graph.tensors[t]) && classes.image(t)) graph.tensors[t].layout = Layout::channels_last;
+  }
+  // A gradient lies as what it is the gradient of; that of a parameter as the parameter.
+  for (Tensor& t : graph.tensors) {
+    if (t.kind != TensorKind::gradient) continue;
+    for (const Tensor& of : graph.tensors) {
+      if (t.name == "grad:" + of.name) t.layout = of.layout;
+    }
+  }
+}
+
+}  // namespace ff
