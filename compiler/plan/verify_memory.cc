@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "compiler/plan/entry_inputs.h"
 #include "compiler/plan/verify.h"
 #include "compiler/plan/verify_internal.h"
 
@@ -111,16 +112,9 @@ class MemoryChecker {
 
   /// Parameters, and the inputs that the entry reads, are there before its first instruction.
   void fill() {
-    std::vector<int32_t> filled;
-    std::vector<bool> used(p_.program.buffers.size());
-    for (const Instruction& in : p_.entry.instructions) {
-      for (const BufferUse& use : uses(p_, in)) used[static_cast<size_t>(use.buffer)] = true;
-    }
-    for (const int32_t output : p_.entry.outputs) used[static_cast<size_t>(output)] = true;
+    std::vector<int32_t> filled = input_buffers(p_.program, p_.entry);
     for (size_t b = 0; b < p_.program.buffers.size(); ++b) {
-      const Buffer& one = p_.program.buffers[b];
-      if (one.origin == Origin::parameter || (one.origin == Origin::input && used[b]))
-        filled.push_back(static_cast<int32_t>(b));
+      if (p_.program.buffers[b].origin == Origin::parameter) filled.push_back(static_cast<int32_t>(b));
     }
     for (const int32_t b : filled) {
       const Buffer& one = buffer(b);

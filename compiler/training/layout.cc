@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -66,11 +67,11 @@ void assign_layouts(Graph& graph) {
     if (is_candidate(graph.tensors[t]) && classes.image(t)) graph.tensors[t].layout = Layout::channels_last;
   }
   // A gradient lies as what it is the gradient of; that of a parameter as the parameter.
+  std::map<std::string, Layout> by_name;
+  for (const Tensor& t : graph.tensors) by_name["grad:" + t.name] = t.layout;
   for (Tensor& t : graph.tensors) {
     if (t.kind != TensorKind::gradient) continue;
-    for (const Tensor& of : graph.tensors) {
-      if (t.name == "grad:" + of.name) t.layout = of.layout;
-    }
+    if (const auto of = by_name.find(t.name); of != by_name.end()) t.layout = of->second;
   }
 }
 
