@@ -1,5 +1,5 @@
-// Which of a program's input buffers an entry reads: the ones to fill before it runs. Those of other entries may
-// lie in memory that this one uses for something else.
+// Which of a program's input buffers an entry reads: the ones to fill before it runs. Those of other entries
+// may lie in memory that this one uses for something else.
 //
 //   for (int32_t b : input_buffers(program, program.entries[0])) fill(program.buffers[b]);
 #pragma once

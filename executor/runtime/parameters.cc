@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "compiler/base/check.h"
+#include "compiler/base/model_data.h"
 
 namespace ff {
 namespace {
@@ -131,6 +132,26 @@ void copy_region(char* whole, const Shape& shape, const Box& box, char* dense, L
     char* y = dense + b * element_bytes;
     std::memcpy(to_whole ? x : y, to_whole ? y : x, bytes);
   }
+}
+
+ParameterLoader plan_loader(ParameterLoader model) {
+  return [model = std::move(model)](const Parameter& p, const Box& box, void* out) {
+    if (p.source == Parameter::Source::fill) {
+      std::string element;
+      append_element(element, p.dtype, p.fill);
+      char* at = static_cast<char*>(out);
+      for (int64_t i = 0; i < box.volume(); ++i, at += element.size())
+        std::memcpy(at, element.data(), element.size());
+    } else if (p.source == Parameter::Source::inlined) {
+      FF_CHECK_EQ(static_cast<int64_t>(p.bytes.size()), volume(p.shape) * size_of(p.dtype)) << p.name;
+      std::string whole = p.bytes;
+      copy_region(whole.data(), p.shape, box, static_cast<char*>(out), Layout::row_major, size_of(p.dtype),
+                  false);
+    } else {
+      FF_CHECK(model != nullptr) << "no model to load " << p.name << " from";
+      model(p, box, out);
+    }
+  };
 }
 
 void load_parameters(const std::vector<Parameter>& parameters, Interpreter& interpreter,

@@ -14,6 +14,10 @@ namespace ff {
 /// Writes the elements of `box` of a parameter's initial value, dense and row-major, as the parameter's type.
 using ParameterLoader = std::function<void(const Parameter&, const Box&, void*)>;
 
+/// A loader of what stands in the plan itself, values by which a parameter is filled and short ones given in
+/// full; the others come from `model`.
+ParameterLoader plan_loader(ParameterLoader model);
+
 /// Fills every persistent buffer. UserError from the loader; InternalError for a buffer of no parameter.
 void load_parameters(const std::vector<Parameter>& parameters, Interpreter& interpreter,
                      const ParameterLoader& loader);
