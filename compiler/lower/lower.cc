@@ -87,6 +87,7 @@ class EntryLowering {
     const size_t root = root_of(plan, static_cast<size_t>(instance), offset);
     const int32_t parent =
         root == static_cast<size_t>(instance) ? -1 : buffer(id, static_cast<int32_t>(root));
+    if (parent >= 0 && plan.instances[root].box == i.box) return number = parent;  // in place
     auto& buffers = programs_[i.device.index()].buffers;
     Buffer b;
     b.dtype = tensor.dtype;
