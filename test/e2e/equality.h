@@ -1,0 +1,32 @@
+// Trains a graph under a strategy on ranks that are threads, and on one device: the two must agree.
+#pragma once
+
+#include <string>
+
+#include "compiler/partition/config.h"
+#include "executor/kernels/cpu/registry.h"
+#include "executor/runtime/parameters.h"
+
+namespace ff::test {
+
+struct TrainOptions {
+  int steps = 3;
+  uint64_t interleave_seed = 0;
+  cpu::Flavor flavor = cpu::Flavor::reference;
+};
+
+struct Trained {
+  ParameterValues values;  // every parameter and state
+  double loss = 0;         // of the last step
+  std::vector<std::string> differing_replicas;
+  Plan plan;
+};
+
+/// Compiles (roofline costs, 1 device a node's core), verifies and runs. Parameters start as a function of name and element,
+/// arenas as NaN.
+Trained train(const Graph& training, const Problem& problem, const Strategy& strategy, const TrainOptions& options);
+
+/// The largest |a - b| / (1e-3 + |b|) over all floats of two sets of parameters.
+double largest_difference(const Graph& training, const ParameterValues& a, const ParameterValues& b);
+
+}  // namespace ff::test

@@ -1,0 +1,171 @@
+#include "test/e2e/random_nets.h"
+
+#include <algorithm>
+
+#include "compiler/ops/op_table.h"
+#include "test/support/evaluate.h"
+
+namespace ff::test {
+namespace {
+
+class Net {
+ public:
+  explicit Net(Rng& rng) : rng_(rng) {
+    graph_.name = "random";
+    graph_.batch = 3 + rng_.below(4);
+    Tensor image;
+    image.name = "image";
+    image.shape = {graph_.batch, 2 + rng_.below(3), 6 + rng_.below(5), 6 + rng_.below(5)};
+    image.kind = TensorKind::input;
+    image.batch_axis = 0;
+    x_ = graph_.add_tensor(image);
+    graph_.inputs = {x_};
+  }
+
+  Graph build() {
+    const int64_t layers = 2 + rng_.below(4);
+    for (int64_t i = 0; i < layers; ++i) image_layer();
+    head();
+    graph_.outputs = {x_};
+    return std::move(graph_);
+  }
+
+ private:
+  const Shape& shape() const { return graph_.tensor(x_).shape; }
+
+  TensorId parameter(Shape s, ParameterRole role = ParameterRole::trained) {
+    Tensor t;
+    t.name = "p" + std::to_string(parameters_++);
+    t.shape = std::move(s);
+    t.kind = TensorKind::parameter;
+    t.source.role = role;
+    return graph_.add_tensor(std::move(t));
+  }
+
+  TensorId op(const std::string& type, Attributes attributes, std::vector<TensorId> inputs) {
+    const OpId id = add_op(graph_, type + std::to_string(count_++), type, std::move(attributes), std::move(inputs));
+    for (TensorId out : graph_.op(id).outputs) {
+      Tensor& t = graph_.tensor(out);
+      if (!t.shape.empty() && t.shape[0] == graph_.batch && t.shape.size() > 1) t.batch_axis = 0;
+    }
+    return graph_.op(id).outputs[0];
+  }
+
+  TensorId conv(TensorId x, int64_t channels) {
+    const Shape s = graph_.tensor(x).shape;
+    const int64_t k = 1 + rng_.below(3);
+    const int64_t pad = rng_.below(k);
+    return op("Conv", {{"strides", Ints{1, 1}}, {"pads", Ints{pad, k - 1 - pad, k - 1 - pad, pad}}, {"dilations", Ints{1, 1}}, {"group", int64_t{1}}},
+              {x, parameter({channels, s[1], k, k}), rng_.below(2) ? parameter({channels}) : TensorId()});
+  }
+
+  void batch_norm() {
+    const int64_t c = shape()[1];
+    const OpId id = add_op(graph_, "BatchNorm" + std::to_string(count_++), "BatchNorm", {{"epsilon", 1e-5}},
+                           {x_, parameter({c}), parameter({c})});
+    const Op bn = graph_.op(id);
+    graph_.tensor(bn.outputs[0]).batch_axis = 0;
+    const TensorId mean = parameter({c}, ParameterRole::state);
+    const TensorId variance = parameter({c}, ParameterRole::state);
+    Op running;
+    running.name = bn.name + "/running";
+    running.type = "BatchNormRunning";
+    running.attributes = {{"momentum", 0.9}, {"count", volume(shape()) / c}};
+    running.inputs = {bn.outputs[1], bn.outputs[2], mean, variance};
+    running.outputs = {mean, variance};
+    running.phase = Phase::update;
+    graph_.add_op(std::move(running));
+    x_ = bn.outputs[0];
+  }
+
+  void image_layer() {
+    const Shape s = shape();
+    const bool small = s[2] < 4 || s[3] < 4;
+    switch (rng_.below(11)) {
+      case 0:
+      case 1: x_ = conv(x_, 2 + rng_.below(4)); break;
+      case 2:
+        x_ = conv(x_, 2 + rng_.below(4));
+        x_ = op("Relu", {}, {x_});
+        break;
+      case 3: batch_norm(); break;
+      case 4:
+        batch_norm();
+        x_ = op("Relu", {}, {x_});
+        break;
+      case 5:
+        if (small) return;
+        x_ = op(rng_.below(2) ? "MaxPool" : "AveragePool",
+                {{"kernel_shape", Ints{2, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{0, 1, 1, 0}}, {"dilations", Ints{1, 1}},
+                 {"ceil_mode", rng_.below(2)}, {"count_include_pad", rng_.below(2)}},
+                {x_});
+        break;
+      case 6: {  // residual
+        const TensorId branch = op("Tanh", {}, {conv(x_, s[1])});
+        if (graph_.tensor(branch).shape == s) x_ = op("Add", {}, {x_, branch});
+        break;
+      }
+      case 7: {
+        const TensorId a = conv(x_, 2);
+        if (graph_.tensor(a).shape[2] == s[2] && graph_.tensor(a).shape[3] == s[3]) x_ = op("Concat", {{"axis", int64_t{1}}}, {a, x_});
+        break;
+      }
+      case 8: x_ = op("LRN", {{"size", int64_t{3}}, {"alpha", 0.1}, {"beta", 0.75}, {"bias", 1.0}}, {x_}); break;
+      case 9: x_ = op("Mul", {}, {x_, parameter({s[1], 1, 1})}); break;
+      default: x_ = op("Pad", {{"pads", Ints{0, 0, 1, 0, 0, 0, 0, 1}}, {"value", 0.5}}, {x_}); break;
+    }
+  }
+
+  void head() {
+    if (rng_.below(3) == 0) x_ = op("GlobalAveragePool", {}, {x_});
+    const Shape s = shape();
+    x_ = op("Reshape", {{"shape", Ints{s[0], s[1] * s[2] * s[3]}}}, {x_});
+    if (rng_.below(2)) {
+      const int64_t hidden = 3 + rng_.below(4);
+      x_ = op("MatMul", {{"trans_a", int64_t{0}}, {"trans_b", int64_t{1}}}, {x_, parameter({hidden, shape()[1]}), parameter({hidden})});
+      x_ = rng_.below(2) ? op("Relu", {}, {x_}) : op("Sigmoid", {}, {x_});
+      if (rng_.below(2)) x_ = op("Dropout", {{"ratio", 0.3}, {"op_key", int64_t{77}}}, {x_});
+    }
+    const int64_t classes = 3 + rng_.below(4);
+    x_ = op("MatMul", {{"trans_a", int64_t{0}}, {"trans_b", int64_t{0}}}, {x_, parameter({shape()[1], classes}), parameter({classes})});
+    if (rng_.below(4) == 0) x_ = op(rng_.below(2) ? "Softmax" : "LogSoftmax", {{"axis", int64_t{1}}}, {x_});
+  }
+
+  Rng& rng_;
+  Graph graph_;
+  TensorId x_;
+  int parameters_ = 0;
+  int count_ = 0;
+};
+
+}  // namespace
+
+Graph random_net(Rng& rng) { return Net(rng).build(); }
+
+Strategy random_strategy(const Problem& problem, Rng& rng) {
+  const int devices = problem.num_devices();
+  Strategy out;
+  out.configs.resize(problem.graph().ops.size());
+  for (OpId leader : problem.leaders()) {
+    Config& config = out.configs[leader.index()];
+    const auto& dims = problem.space(leader).dims;
+    config.degrees.assign(dims.size(), 1);
+    int64_t cells = 1;
+    for (int64_t tries = rng.below(4); tries > 0 && !dims.empty(); --tries) {
+      const auto d = static_cast<size_t>(rng.below(static_cast<int64_t>(dims.size())));
+      const int64_t limit = std::min<int64_t>({problem.max_degree(leader, d), 4, 12 / cells});
+      if (config.degrees[d] > 1 || limit < 2) continue;
+      config.degrees[d] = static_cast<int32_t>(1 + rng.below(limit));
+      cells *= config.degrees[d];
+    }
+    config.replicas = rng.below(3) == 0 ? 2 : 1;
+    const int64_t kind = rng.below(3);
+    const int64_t base = rng.below(devices);
+    for (int64_t c = 0; c < config.num_cells(); ++c) {
+      config.devices.push_back(DeviceId(kind == 0 ? rng.below(devices) : (base + c * kind) % devices));
+    }
+  }
+  return out;
+}
+
+}  // namespace ff::test
