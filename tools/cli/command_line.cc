@@ -95,10 +95,7 @@ void CommandLine::group(const std::string& title) { impl_->group = title; }
 
 void CommandLine::positional(const std::string& name, std::string* value, const std::string& help,
                              bool required) {
-  // A positional's name in CLI11 must be a plain word; what people read is the placeholder.
-  CLI::Option* const option =
-      impl_->app.add_option("argument" + std::to_string(impl_->app.get_options().size()), *value, help);
-  option->option_text(name)->required(required);
+  impl_->app.add_option(name, *value, help)->type_name("")->required(required);
 }
 
 void CommandLine::flag(const std::string& name, bool* value, const std::string& help) {
@@ -129,7 +126,7 @@ void CommandLine::option(const std::string& name, double* value, const std::stri
 void CommandLine::option(const std::string& name, std::vector<std::string>* value,
                          const std::string& placeholder, const std::string& help) {
   // One value a flag: "--data a=b model.onnx" must not take the model.
-  impl_->add(name, value, placeholder, help, false)->expected(1)->take_all();
+  impl_->add(name, value, placeholder, help, false)->take_all()->allow_extra_args(false);
 }
 void CommandLine::option(const std::string& name, std::optional<std::string>* value,
                          const std::string& placeholder, const std::string& help) {
