@@ -99,8 +99,8 @@ OpSpace space_of(const Graph& graph, OpId op);
 Cell cell_of(const Graph& graph, const Op& op, const OpSpace& space, std::span<const Range> blocks);
 Work work_of(const Graph& graph, const Op& op, const Cell& cell);
 KernelCall kernel_of(const Graph& graph, const Op& op, const Cell& cell);
-/// The call of a row without a `kernel` of its own: the op's attributes, the boxes' shapes. A tensor that is an input and an
-/// output is passed once, inout, at the input's place; the output's place is absent.
+/// The call of a row without a `kernel` of its own: the op's attributes, the boxes' shapes. A tensor that is
+/// an input and an output is passed once, inout, at the input's place; the output's place is absent.
 KernelCall default_call(const Graph& graph, const Op& op, const Cell& cell);
 
 }  // namespace ff

@@ -1,4 +1,5 @@
-// The seam between a program and the hardware: a kernel is made once, when a plan is loaded, and run every step.
+// The seam between a program and the hardware: a kernel is made once, when a plan is loaded, and run every
+// step.
 //
 //   std::unique_ptr<Kernel> k = cpu::make_kernel(call);   // creates oneDNN primitives, sizes its workspace
 //   k->run({x, w, nullptr, y}, workspace, context);       // pointers in the order of call.operands
@@ -29,8 +30,8 @@ class Kernel {
   virtual ~Kernel() = default;
   /// Bytes of scratch memory that `run` needs, 64-byte aligned; fixed for the kernel's life.
   virtual int64_t workspace_bytes() const { return 0; }
-  /// `operands[i]` is the dense buffer of call.operands[i], 64-byte aligned; null where that operand is absent.
-  /// Throws UserError on data that the kernel cannot take (a label out of range).
+  /// `operands[i]` is the dense buffer of call.operands[i], 64-byte aligned; null where that operand is
+  /// absent. Throws UserError on data that the kernel cannot take (a label out of range).
   virtual void run(std::span<void* const> operands, void* workspace, const RunContext& context) = 0;
 };
 

@@ -63,7 +63,9 @@ void for_each(const Box& box, const Shape& whole, Layout layout, Body body) {
 }
 
 double made_up(const std::string& name, int64_t linear, int64_t step) {
-  return 2 * to_unit(counter_random(hash_bytes(name), static_cast<uint64_t>(step), static_cast<uint64_t>(linear))) - 1;
+  return 2 * to_unit(counter_random(hash_bytes(name), static_cast<uint64_t>(step),
+                                    static_cast<uint64_t>(linear))) -
+         1;
 }
 
 void load(const Parameter& p, const Box& box, void* out) {
@@ -92,14 +94,16 @@ void fill_inputs(const Plan& plan, Interpreter& interpreter, int64_t step) {
 
 }  // namespace
 
-Trained train(const Graph& training, const Problem& problem, const Strategy& strategy, const TrainOptions& options) {
+Trained train(const Graph& training, const Problem& problem, const Strategy& strategy,
+              const TrainOptions& options) {
   const Machine machine = load_machine("cpu-4:devices=" + std::to_string(problem.num_devices()));
   RooflineCost costs;
   problem.check(strategy);
   const auto make = [&](const KernelCall& call) { return cpu::make_kernel(call, options.flavor); };
   Trained out;
-  out.plan = make_plan({&problem, nullptr, &machine}, strategy, costs,
-                       [&](const KernelCall& call) { return make(call)->workspace_bytes(); }, false);
+  out.plan = make_plan(
+      {&problem, nullptr, &machine}, strategy, costs,
+      [&](const KernelCall& call) { return make(call)->workspace_bytes(); }, false);
   verify(out.plan);
   const TensorId loss = training.loss;
   ThreadWorldOptions world;
@@ -113,7 +117,8 @@ Trained train(const Graph& training, const Problem& problem, const Strategy& str
         RunContext context;
         context.learning_rate = 0.01;
         context.seed = 5;
-        // A gradient that is zero but for rounding (of a bias before a normalisation) must not be scaled up by Adam.
+        // A gradient that is zero but for rounding (of a bias before a normalisation) must not be scaled up
+        // by Adam.
         context.epsilon = 1e-2;
         for (int step = 0; step < options.steps; ++step) {
           context.step = step;
@@ -122,7 +127,8 @@ Trained train(const Graph& training, const Problem& problem, const Strategy& str
         }
         if (comm.rank() == 0) {
           const int32_t b = interpreter.entry("train_step").outputs.at(0);
-          out.loss = get_element(static_cast<const char*>(interpreter.data(b)), training.tensor(loss).dtype, 0);
+          out.loss =
+              get_element(static_cast<const char*>(interpreter.data(b)), training.tensor(loss).dtype, 0);
         }
         GatheredParameters gathered = gather_parameters(out.plan.parameters, interpreter, comm);
         if (comm.rank() == 0) {

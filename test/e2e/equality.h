@@ -22,9 +22,10 @@ struct Trained {
   Plan plan;
 };
 
-/// Compiles (roofline costs, 1 device a node's core), verifies and runs. Parameters start as a function of name and element,
-/// arenas as NaN.
-Trained train(const Graph& training, const Problem& problem, const Strategy& strategy, const TrainOptions& options);
+/// Compiles (roofline costs, 1 device a node's core), verifies and runs. Parameters start as a function of
+/// name and element, arenas as NaN.
+Trained train(const Graph& training, const Problem& problem, const Strategy& strategy,
+              const TrainOptions& options);
 
 /// The largest |a - b| / (1e-3 + |b|) over all floats of two sets of parameters.
 double largest_difference(const Graph& training, const ParameterValues& a, const ParameterValues& b);

@@ -1,4 +1,5 @@
-// Any strategy computes the training step that one device computes. Replay one case: FF_SEED=N test_equality. Cases: FF_CASES=N.
+// Any strategy computes the training step that one device computes. Replay one case: FF_SEED=N test_equality.
+// Cases: FF_CASES=N.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -32,10 +33,12 @@ void count(const Problem& problem, const Strategy& strategy, const Plan& plan) {
       if (config.degrees[d] > 1) ++seen["split " + op.type + "." + problem.space(leader).dims[d].name];
     }
   }
-  constexpr const char* kNames[] = {"kernel", "send", "receive", "all_reduce", "reduce_scatter", "all_gather", "broadcast"};
+  constexpr const char* kNames[] = {"kernel",         "send",       "receive",  "all_reduce",
+                                    "reduce_scatter", "all_gather", "broadcast"};
   for (const Program& program : plan.programs) {
     for (const Entry& entry : program.entries) {
-      for (const Instruction& i : entry.instructions) ++seen[std::string("instruction ") + kNames[static_cast<int>(i.kind)]];
+      for (const Instruction& i : entry.instructions)
+        ++seen[std::string("instruction ") + kNames[static_cast<int>(i.kind)]];
     }
   }
 }
@@ -55,7 +58,8 @@ void check_case(uint64_t seed) {
   const Problem many(training, devices);
   const Trained expected = train(training, one, single_device(one), {});
   const Strategy strategy = random_strategy(many, rng);
-  const Trained got = train(training, many, strategy, {.steps = 3, .interleave_seed = seed + 1, .flavor = cpu::Flavor::reference});
+  const Trained got = train(training, many, strategy,
+                            {.steps = 3, .interleave_seed = seed + 1, .flavor = cpu::Flavor::reference});
   count(many, strategy, got.plan);
   CHECK(largest_difference(training, got.values, expected.values) < 1e-10);
   CHECK(std::abs(got.loss - expected.loss) < 1e-10 * (1 + std::abs(expected.loss)));
@@ -79,13 +83,44 @@ TEST_CASE("training under a random strategy equals training on one device") {
   }
   if (only >= 0 || cases < 100) return;
   for (const auto& [what, times] : seen) std::printf("%6d %s\n", times, what.c_str());
-  for (const char* what : {"op Conv", "op MaxPool", "op AveragePool", "op GlobalAveragePool", "op BatchNorm", "op LRN", "op Add",
-                           "op Mul", "op Concat", "op Pad", "op Reshape", "op MatMul", "op Dropout", "op Softmax", "op LogSoftmax",
-                           "op SoftmaxCrossEntropy", "op MeanSquaredError", "op Momentum", "op Adam", "op AdamW", "op Sgd",
-                           "split Conv.n", "split Conv.co", "split Conv.h", "split Conv.w", "split Conv.ci", "split MatMul.m",
-                           "split MatMul.n", "split MatMul.k", "split BatchNorm.n", "split BatchNorm.h",
-                           "split SoftmaxCrossEntropy.class", "split MaxPool.h", "instruction send", "instruction all_reduce",
-                           "instruction reduce_scatter", "instruction all_gather", "instruction broadcast"}) {
+  for (const char* what : {"op Conv",
+                           "op MaxPool",
+                           "op AveragePool",
+                           "op GlobalAveragePool",
+                           "op BatchNorm",
+                           "op LRN",
+                           "op Add",
+                           "op Mul",
+                           "op Concat",
+                           "op Pad",
+                           "op Reshape",
+                           "op MatMul",
+                           "op Dropout",
+                           "op Softmax",
+                           "op LogSoftmax",
+                           "op SoftmaxCrossEntropy",
+                           "op MeanSquaredError",
+                           "op Momentum",
+                           "op Adam",
+                           "op AdamW",
+                           "op Sgd",
+                           "split Conv.n",
+                           "split Conv.co",
+                           "split Conv.h",
+                           "split Conv.w",
+                           "split Conv.ci",
+                           "split MatMul.m",
+                           "split MatMul.n",
+                           "split MatMul.k",
+                           "split BatchNorm.n",
+                           "split BatchNorm.h",
+                           "split SoftmaxCrossEntropy.class",
+                           "split MaxPool.h",
+                           "instruction send",
+                           "instruction all_reduce",
+                           "instruction reduce_scatter",
+                           "instruction all_gather",
+                           "instruction broadcast"}) {
     INFO(what << " never occurred");
     CHECK(seen[what] > 0);
   }

@@ -43,7 +43,8 @@ class Net {
   }
 
   TensorId op(const std::string& type, Attributes attributes, std::vector<TensorId> inputs) {
-    const OpId id = add_op(graph_, type + std::to_string(count_++), type, std::move(attributes), std::move(inputs));
+    const OpId id =
+        add_op(graph_, type + std::to_string(count_++), type, std::move(attributes), std::move(inputs));
     for (TensorId out : graph_.op(id).outputs) {
       Tensor& t = graph_.tensor(out);
       if (!t.shape.empty() && t.shape[0] == graph_.batch && t.shape.size() > 1) t.batch_axis = 0;
@@ -55,7 +56,11 @@ class Net {
     const Shape s = graph_.tensor(x).shape;
     const int64_t k = 1 + rng_.below(3);
     const int64_t pad = rng_.below(k);
-    return op("Conv", {{"strides", Ints{1, 1}}, {"pads", Ints{pad, k - 1 - pad, k - 1 - pad, pad}}, {"dilations", Ints{1, 1}}, {"group", int64_t{1}}},
+    return op("Conv",
+              {{"strides", Ints{1, 1}},
+               {"pads", Ints{pad, k - 1 - pad, k - 1 - pad, pad}},
+               {"dilations", Ints{1, 1}},
+               {"group", int64_t{1}}},
               {x, parameter({channels, s[1], k, k}), rng_.below(2) ? parameter({channels}) : TensorId()});
   }
 
@@ -83,12 +88,16 @@ class Net {
     const bool small = s[2] < 4 || s[3] < 4;
     switch (rng_.below(11)) {
       case 0:
-      case 1: x_ = conv(x_, 2 + rng_.below(4)); break;
+      case 1:
+        x_ = conv(x_, 2 + rng_.below(4));
+        break;
       case 2:
         x_ = conv(x_, 2 + rng_.below(4));
         x_ = op("Relu", {}, {x_});
         break;
-      case 3: batch_norm(); break;
+      case 3:
+        batch_norm();
+        break;
       case 4:
         batch_norm();
         x_ = op("Relu", {}, {x_});
@@ -96,8 +105,12 @@ class Net {
       case 5:
         if (small) return;
         x_ = op(rng_.below(2) ? "MaxPool" : "AveragePool",
-                {{"kernel_shape", Ints{2, 3}}, {"strides", Ints{2, 2}}, {"pads", Ints{0, 1, 1, 0}}, {"dilations", Ints{1, 1}},
-                 {"ceil_mode", rng_.below(2)}, {"count_include_pad", rng_.below(2)}},
+                {{"kernel_shape", Ints{2, 3}},
+                 {"strides", Ints{2, 2}},
+                 {"pads", Ints{0, 1, 1, 0}},
+                 {"dilations", Ints{1, 1}},
+                 {"ceil_mode", rng_.below(2)},
+                 {"count_include_pad", rng_.below(2)}},
                 {x_});
         break;
       case 6: {  // residual
@@ -107,12 +120,19 @@ class Net {
       }
       case 7: {
         const TensorId a = conv(x_, 2);
-        if (graph_.tensor(a).shape[2] == s[2] && graph_.tensor(a).shape[3] == s[3]) x_ = op("Concat", {{"axis", int64_t{1}}}, {a, x_});
+        if (graph_.tensor(a).shape[2] == s[2] && graph_.tensor(a).shape[3] == s[3])
+          x_ = op("Concat", {{"axis", int64_t{1}}}, {a, x_});
         break;
       }
-      case 8: x_ = op("LRN", {{"size", int64_t{3}}, {"alpha", 0.1}, {"beta", 0.75}, {"bias", 1.0}}, {x_}); break;
-      case 9: x_ = op("Mul", {}, {x_, parameter({s[1], 1, 1})}); break;
-      default: x_ = op("Pad", {{"pads", Ints{0, 0, 1, 0, 0, 0, 0, 1}}, {"value", 0.5}}, {x_}); break;
+      case 8:
+        x_ = op("LRN", {{"size", int64_t{3}}, {"alpha", 0.1}, {"beta", 0.75}, {"bias", 1.0}}, {x_});
+        break;
+      case 9:
+        x_ = op("Mul", {}, {x_, parameter({s[1], 1, 1})});
+        break;
+      default:
+        x_ = op("Pad", {{"pads", Ints{0, 0, 1, 0, 0, 0, 0, 1}}, {"value", 0.5}}, {x_});
+        break;
     }
   }
 
@@ -122,12 +142,14 @@ class Net {
     x_ = op("Reshape", {{"shape", Ints{s[0], s[1] * s[2] * s[3]}}}, {x_});
     if (rng_.below(2)) {
       const int64_t hidden = 3 + rng_.below(4);
-      x_ = op("MatMul", {{"trans_a", int64_t{0}}, {"trans_b", int64_t{1}}}, {x_, parameter({hidden, shape()[1]}), parameter({hidden})});
+      x_ = op("MatMul", {{"trans_a", int64_t{0}}, {"trans_b", int64_t{1}}},
+              {x_, parameter({hidden, shape()[1]}), parameter({hidden})});
       x_ = rng_.below(2) ? op("Relu", {}, {x_}) : op("Sigmoid", {}, {x_});
       if (rng_.below(2)) x_ = op("Dropout", {{"ratio", 0.3}, {"op_key", int64_t{77}}}, {x_});
     }
     const int64_t classes = 3 + rng_.below(4);
-    x_ = op("MatMul", {{"trans_a", int64_t{0}}, {"trans_b", int64_t{0}}}, {x_, parameter({shape()[1], classes}), parameter({classes})});
+    x_ = op("MatMul", {{"trans_a", int64_t{0}}, {"trans_b", int64_t{0}}},
+            {x_, parameter({shape()[1], classes}), parameter({classes})});
     if (rng_.below(4) == 0) x_ = op(rng_.below(2) ? "Softmax" : "LogSoftmax", {{"axis", int64_t{1}}}, {x_});
   }
 

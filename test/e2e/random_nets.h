@@ -7,11 +7,12 @@
 
 namespace ff::test {
 
-/// A forward graph of a few layers: convolutions, pooling, normalisation, residual adds, concatenations, then matrix products.
-/// Uneven sizes; parameters named p0, p1, ..., to be filled by the caller.
+/// A forward graph of a few layers: convolutions, pooling, normalisation, residual adds, concatenations, then
+/// matrix products. Uneven sizes; parameters named p0, p1, ..., to be filled by the caller.
 Graph random_net(Rng& rng);
 
-/// A config for every op: random degrees (contracted dimensions too), replicas, devices; several cells may share a device.
+/// A config for every op: random degrees (contracted dimensions too), replicas, devices; several cells may
+/// share a device.
 Strategy random_strategy(const Problem& problem, Rng& rng);
 
 }  // namespace ff::test

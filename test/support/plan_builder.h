@@ -97,6 +97,14 @@ class ProgramBuilder {
   Program program_;
 };
 
+/// A trained f32 parameter of the model.
+inline Parameter parameter_of(const std::string& name, Shape shape) {
+  Parameter p;
+  p.name = p.model_name = name;
+  p.shape = std::move(shape);
+  return p;
+}
+
 /// A plan of these programs, device i executing the i-th.
 inline Plan plan_of(const std::vector<Program>& programs, std::vector<std::vector<int32_t>> groups = {}) {
   Plan plan;
