@@ -249,7 +249,7 @@ class Run {
     // The first step pays for memory that is touched for the first time.
     const std::ptrdiff_t skip = seconds_.size() > 1 ? 1 : 0;
     out.step_seconds_median = median({seconds_.begin() + skip, seconds_.end()});
-    out.predicted_step_seconds = static_cast<double>(plan_.step_ns) * 1e-9;
+    out.predicted_step_seconds = static_cast<double>(plan_.step_ns) / 1e9;
     if (out.step_seconds_median > 0)
       out.samples_per_second = static_cast<double>(plan_.batch) / out.step_seconds_median;
     out.arena_bytes = all_gather(program().arena_bytes(), comm_);
