@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+"""Makes the goldens of pytorch_test.cc: small networks exported by PyTorch, a batch, and what 5 steps of SGD with momentum do
+to their weights in double and in single precision. Needs Debian's python3-torch and python3-onnx.
+
+    test/golden/make_goldens.py [NAME ...]        # writes test/golden/data/NAME.onnx and NAME.bin
+
+NAME.bin, little-endian: int64 steps, float64 learning rate, momentum; the images as float32 and the labels as int64, each after
+their int64 number of elements; then for every weight: int64 length and the bytes of its name, int64 number of elements, float64
+update in double precision (its value after the steps less before), float64 norm of (single less double precision's update).
+"""
+import pathlib
+import struct
+import sys
+
+import torch
+from torch import nn
+
+STEPS, LR, MOMENTUM = 5, 0.02, 0.9
+HERE = pathlib.Path(__file__).resolve().parent / "data"
+
+
+class LeNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 4, 5)
+        self.conv2 = nn.Conv2d(4, 8, 3, padding=1)
+        self.fc1 = nn.Linear(8 * 2 * 2, 24)
+        self.fc2 = nn.Linear(24, 10)
+
+    def forward(self, x):
+        x = torch.max_pool2d(torch.relu(self.conv1(x)), 2)
+        x = torch.nn.functional.avg_pool2d(torch.tanh(self.conv2(x)), 2)
+        return self.fc2(torch.relu(self.fc1(torch.flatten(x, 1))))
+
+
+class Residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1, bias=False)
+        self.bn0 = nn.BatchNorm2d(8)
+        self.conv1 = nn.Conv2d(8, 8, 3, stride=2, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(8)
+        self.conv2 = nn.Conv2d(8, 8, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(8)
+        self.down = nn.Conv2d(8, 8, 1, stride=2, bias=False)
+        self.bnd = nn.BatchNorm2d(8)
+        self.fc = nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = torch.relu(self.bn0(self.stem(x)))
+        y = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
+        x = torch.relu(y + self.bnd(self.down(x)))
+        return self.fc(torch.flatten(nn.functional.adaptive_avg_pool2d(x, 1), 1))
+
+
+NETS = {"lenet": (LeNet, (6, 1, 12, 12), 10), "residual": (Residual, (6, 3, 9, 9), 5)}
+
+
+def train(net, images, labels):
+    before = {name: p.detach().clone() for name, p in net.named_parameters()}
+    optimizer = torch.optim.SGD(net.parameters(), lr=LR, momentum=MOMENTUM)
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(images), labels)
+        losses.append(loss.item())
+        loss.backward()
+        optimizer.step()
+    print("  losses", [round(v, 4) for v in losses])
+    return {name: (p.detach() - before[name]).double() for name, p in net.named_parameters()}
+
+
+def make(name):
+    torch.manual_seed(7)
+    net, shape, classes = NETS[name][0](), NETS[name][1], NETS[name][2]
+    images = torch.randn(shape)
+    labels = torch.randint(0, classes, (shape[0],))
+    net.train()
+    torch.onnx.export(net, images, str(HERE / f"{name}.onnx"), opset_version=17, training=torch.onnx.TrainingMode.TRAINING,
+                      do_constant_folding=False, input_names=["image"], output_names=["logits"])
+    state = {k: v.clone() for k, v in net.state_dict().items()}
+    single = train(net, images, labels)
+    double_net = NETS[name][0]().double()
+    double_net.load_state_dict({k: v.double() if v.is_floating_point() else v for k, v in state.items()})
+    double_net.train()
+    double = train(double_net, images.double(), labels)
+    with open(HERE / f"{name}.bin", "wb") as out:
+        out.write(struct.pack("<qdd", STEPS, LR, MOMENTUM))
+        out.write(struct.pack("<q", images.numel()) + images.numpy().tobytes())
+        out.write(struct.pack("<q", labels.numel()) + labels.numpy().tobytes())
+        for key, update in double.items():
+            error = (single[key] - update).norm().item()
+            out.write(struct.pack("<q", len(key)) + key.encode())
+            out.write(struct.pack("<q", update.numel()) + update.numpy().tobytes() + struct.pack("<d", error))
+
+
+if __name__ == "__main__":
+    HERE.mkdir(exist_ok=True)
+    for chosen in sys.argv[1:] or NETS:
+        print(chosen)
+        make(chosen)
