@@ -26,6 +26,7 @@
 #include "compiler/search/search.h"
 #include "compiler/training/training.h"
 #include "executor/kernels/cpu/registry.h"
+#include "executor/weights/weights.h"
 #include "profiles/cpu_profiler.h"
 #include "tools/cli/command_line.h"
 
@@ -303,7 +304,7 @@ int compile(const Flags& f) {
   const Problem problem(training, machine.num_devices());
   const Problem eval_problem(evaluation, machine.num_devices());
   Costs costs = make_costs(f, machine);
-  const uint64_t model_hash = hash_files({f.model});
+  const uint64_t model_hash = hash_files(WeightReader(f.model).files());
   const StrategyHashes hashes{model_hash, machine.hash()};
   const SearchResult found = find_strategy(f, problem, machine, *costs.model, hashes);
   if (!f.report.empty()) {
