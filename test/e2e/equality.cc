@@ -115,7 +115,7 @@ Trained train(const Graph& training, const Problem& problem, const Strategy& str
         Interpreter interpreter(program, out.plan.groups, comm, make, {.fill_nan = true});
         load_parameters(out.plan.parameters, interpreter, load);
         RunContext context;
-        context.learning_rate = 0.01;
+        context.learning_rate = options.learning_rate;
         context.seed = 5;
         // A gradient that is zero but for rounding (of a bias before a normalisation) must not be scaled up
         // by Adam.

@@ -13,6 +13,7 @@ struct TrainOptions {
   int steps = 3;
   uint64_t interleave_seed = 0;
   cpu::Flavor flavor = cpu::Flavor::reference;
+  double learning_rate = 0.01;
 };
 
 struct Trained {
