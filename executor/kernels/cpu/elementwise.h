@@ -49,10 +49,6 @@ T div_grad_b(T dy, T a, T b, const Parameters&) {
   return -dy * a / (b * b);
 }
 template <typename T>
-T identity(T x, T, T, const Parameters&) {
-  return x;
-}
-template <typename T>
 T neg(T x, T, T, const Parameters&) {
   return -x;
 }

@@ -163,7 +163,6 @@ void register_reference_elementwise(Registry& registry) {
   FF_ROW("MulGrad", mul);
   FF_ROW("DivGradA", div_grad_a);
   FF_ROW("DivGradB", div_grad_b);
-  FF_ROW("Identity", identity);
   FF_ROW("Neg", neg);
   FF_ROW("NegGrad", neg);
   FF_ROW("Relu", relu);

@@ -1,4 +1,4 @@
-// Reshape, Transpose and Concat: element moves, for every type and layout.
+// Identity, Reshape, Transpose and Concat: element moves, for every type and layout.
 
 #include "executor/kernels/cpu/image.h"
 #include "executor/kernels/cpu/moves.h"
@@ -38,6 +38,13 @@ void reshape(const KernelCall& call, std::span<void* const> operands) {
   }
 }
 
+void identity(const KernelCall& call, std::span<void* const> operands) {
+  const Operand& x = call.operands[0];
+  const Operand& y = call.operands[1];
+  move(operands[0], dense_strides(x.shape, x.layout), operands[1], dense_strides(y.shape, y.layout), x.shape,
+       size_of(x.dtype));
+}
+
 void transpose(const KernelCall& call, std::span<void* const> operands) {
   const Operand& x = call.operands[0];
   const Operand& y = call.operands[1];
@@ -65,6 +72,7 @@ void concat(const KernelCall& call, std::span<void* const> operands) {
 }  // namespace
 
 void register_reference_shape(Registry& registry) {
+  registry.add_any("Identity", make_loop_kernel<identity>);
   registry.add_any("Reshape", make_loop_kernel<reshape>);
   registry.add_any("Transpose", make_loop_kernel<transpose>);
   registry.add_any("Concat", make_loop_kernel<concat>);
