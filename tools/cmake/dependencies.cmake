@@ -8,3 +8,11 @@ find_package(dnnl CONFIG REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
+
+# Debian 12's ONNX exports its targets without a namespace, Debian 13's with one.
+foreach(target onnx onnx_proto)
+  if(TARGET ONNX::${target} AND NOT TARGET ${target})
+    add_library(${target} INTERFACE IMPORTED GLOBAL)
+    target_link_libraries(${target} INTERFACE ONNX::${target})
+  endif()
+endforeach()
