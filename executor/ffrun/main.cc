@@ -46,7 +46,7 @@ bool parse(int argc, char** argv, ff::RunOptions& o) {
   line.flag("--quiet", &o.quiet, "No progress");
   line.group("Checks");
   line.flag("--verify", &o.verify,
-            "Runs the same steps on one device and compares every weight; status 4 if they differ");
+            "Runs every step on one device too and compares every weight; status 4 if they differ");
   line.flag("--dry-run", &o.dry_run, "Loads and checks the plan, shows memory and placement, and stops");
   return line.parse(argc, argv);
 }

@@ -154,6 +154,15 @@ ParameterLoader plan_loader(ParameterLoader model) {
   };
 }
 
+ParameterLoader values_loader(const ParameterValues& values) {
+  return [&values](const Parameter& p, const Box& box, void* out) {
+    const auto at = values.find(p.name);
+    FF_CHECK(at != values.end()) << p.name;
+    copy_region(const_cast<char*>(at->second.data()), p.shape, box, static_cast<char*>(out),
+                Layout::row_major, size_of(p.dtype), false);
+  };
+}
+
 void load_parameters(const std::vector<Parameter>& parameters, Interpreter& interpreter,
                      const ParameterLoader& loader) {
   const Program& program = interpreter.program();

@@ -25,6 +25,9 @@ void load_parameters(const std::vector<Parameter>& parameters, Interpreter& inte
 /// Whole parameters by name: dense, row-major.
 using ParameterValues = std::map<std::string, std::string>;
 
+/// A loader of such values, which must outlive it. InternalError for a parameter that is not there.
+ParameterLoader values_loader(const ParameterValues& values);
+
 struct GatheredParameters {
   ParameterValues values;
   std::vector<std::string>

@@ -13,7 +13,6 @@
 #include "compiler/base/check.h"
 #include "compiler/base/model_data.h"
 #include "compiler/base/units.h"
-#include "executor/comm/thread_communicator.h"
 #include "executor/runtime/checkpoint.h"
 #include "executor/runtime/evaluation.h"
 #include "executor/runtime/gather.h"
@@ -21,6 +20,7 @@
 #include "executor/runtime/report.h"
 #include "executor/runtime/schedule.h"
 #include "executor/runtime/startup.h"
+#include "executor/runtime/verification.h"
 
 namespace ff {
 namespace {
@@ -102,17 +102,12 @@ class Run {
                                       InterpreterOptions{.time_instructions = !options_.trace.empty()});
     const ParameterLoader loader = checkpoint_ ? checkpoint_->loader() : plan_loader(session_.model.load);
     load_parameters(plan_.parameters, *interpreter_, loader);
-    if (options_.verify && first_) prepare_reference(loader);
+    if (options_.verify && first_)
+      verifier_ = std::make_unique<Verifier>(plan_, backend_.make_kernel, loader);
     trains_ = interpreter_->has_entry("train_step");
     entry_ = &interpreter_->entry(trains_ ? "train_step" : "eval_step");
     if (first_) loss_ = loss_buffer(plan_, program(), *entry_);
     say_start();
-  }
-
-  void prepare_reference(const ParameterLoader& loader) {
-    reference_ = std::make_unique<Interpreter>(*plan_.reference, std::vector<std::vector<int32_t>>{},
-                                               alone_.rank(0), backend_.make_kernel);
-    load_parameters(plan_.parameters, *reference_, loader);
   }
 
   void note(const std::string& line) const {
@@ -167,7 +162,8 @@ class Run {
       if (last && !options_.trace.empty()) comm_.barrier();
       if (last) origin_ns_ = now_ns();
       const int64_t begin = now_ns();
-      feed_.fill(*interpreter_, entry_->name, schedule_.batch(step));
+      const Batch batch = schedule_.batch(step);
+      feed_.fill(*interpreter_, entry_->name, batch);
       interpreter_->execute(entry_->name, context(step));
       const double seconds = static_cast<double>(now_ns() - begin) * 1e-9;
       seconds_.push_back(seconds);
@@ -177,6 +173,7 @@ class Run {
       log.step(step + 1, schedule_.epoch_of(step), value, seconds);
       progress.step(step + 1, value.value_or(std::numeric_limits<double>::quiet_NaN()), seconds);
       if (last && !options_.trace.empty()) trace();
+      if (options_.verify) verify_step(step, batch);
       if (eval_feed_ && (last || schedule_.ends_epoch(step))) {
         progress.pause();
         evaluate_now(step, log);
@@ -214,27 +211,22 @@ class Run {
                      plan_.parameters, all.values);
   }
 
-  /// The same steps on one device.
-  ParameterValues run_reference() {
-    note("--verify: running the same steps on one device");
-    for (int64_t step = start_; step < schedule_.steps(); ++step) {
-      feed_.fill(*reference_, "reference", schedule_.batch(step));
-      reference_->execute("reference", context(step));
-    }
-    return gather_parameters(plan_.parameters, *reference_, alone_.rank(0)).values;
+  void verify_step(int64_t step, const Batch& batch) {
+    GatheredParameters all = gather_parameters(plan_.parameters, *interpreter_, comm_);
+    if (!first_) return;
+    feed_.fill(verifier_->reference(), "reference", batch);
+    verifier_->check(std::move(all), context(step));
   }
 
   int finish() {
     RunReport report = measured();
     bool good = true;
-    if (options_.verify || !options_.save.empty()) {
+    if (!options_.save.empty()) {
       const GatheredParameters all = gather_parameters(plan_.parameters, *interpreter_, comm_);
-      if (first_ && options_.verify) good = verify(all, report);
-      if (first_ && !options_.save.empty()) {
-        session_.model.save(plan_.parameters, all.values, options_.save);
-        note("trained weights: " + options_.save);
-      }
+      if (first_) session_.model.save(plan_.parameters, all.values, options_.save);
+      note("trained weights: " + options_.save);
     }
+    if (verifier_) good = say_verified(report);
     if (first_) {
       say_results(report);
       if (!options_.report.empty()) write_report(options_.report, report);
@@ -259,17 +251,16 @@ class Run {
     return out;
   }
 
-  bool verify(const GatheredParameters& all, RunReport& report) {
-    const Comparison found = compare(plan_.parameters, all.values, run_reference());
-    report.verify = found;
-    report.differing_replicas = all.differing_replicas;
-    std::printf("verify: largest relative difference %.3g, of '%s' (tolerance %.0e)\n", found.worst,
-                found.parameter.c_str(), found.tolerance);
-    for (const std::string& name : all.differing_replicas)
+  bool say_verified(RunReport& report) const {
+    report.verify = verifier_->found();
+    report.differing_replicas = verifier_->differing_replicas();
+    std::printf("verify: largest difference: %.3g of a step's change of '%s' (tolerance %g)\n",
+                report.verify->worst, report.verify->parameter.c_str(), report.verify->tolerance);
+    for (const std::string& name : report.differing_replicas)
       std::printf("verify: replicas of '%s' differ\n", name.c_str());
-    const bool good = found.within && all.differing_replicas.empty();
-    std::printf("verify: %s\n", good ? "the ranks computed what one device computes" : "FAILED");
-    return good;
+    std::printf("verify: %s\n",
+                verifier_->passed() ? "the ranks computed what one device computes" : "FAILED");
+    return verifier_->passed();
   }
 
   void say_results(const RunReport& report) const {
@@ -294,8 +285,8 @@ class Run {
   Schedule schedule_;
   std::optional<CheckpointReader> checkpoint_;
   int64_t start_ = 0;
-  ThreadWorld alone_{1};
-  std::unique_ptr<Interpreter> interpreter_, reference_;
+  std::unique_ptr<Interpreter> interpreter_;
+  std::unique_ptr<Verifier> verifier_;  // on rank 0
   const Entry* entry_ = nullptr;
   bool trains_ = true;
   int32_t loss_ = -1;  // on rank 0

@@ -241,9 +241,9 @@ TEST_CASE("verify finds a step that is not the reference's and says 4") {
   options.verify = true;
   options.report = "report.json";
   CHECK(run(options).status == 4);
-  // 100 - 2 * 0.5 * 3 = 97 against 98.5.
+  // 100 - 2 * 0.5 * 3 = 97 against 98.5: twice the change of 1.5.
   const auto report = nlohmann::json::parse(text_of("report.json"));
-  CHECK(report["verify"]["max_relative_difference"].get<double>() == Approx(1.5 / 98.5));
+  CHECK(report["verify"]["max_relative_difference"].get<double>() == Approx(1.0));
   CHECK(report["verify"]["parameter"] == "w");
 }
 
@@ -326,19 +326,33 @@ TEST_CASE("accuracy takes the largest class and skips padding and ignored labels
   CHECK(a.correct == 4);
 }
 
-TEST_CASE("a comparison takes the norm of a whole parameter and refuses NaN") {
+TEST_CASE("a comparison is relative to the change of a whole parameter and refuses NaN") {
   const auto bytes = [](std::vector<float> v) {
     return std::string(reinterpret_cast<const char*>(v.data()), v.size() * 4);
   };
   const std::vector<Parameter> parameters = {test::parameter_of("a", {2}), test::parameter_of("b", {2})};
-  const ParameterValues want = {{"a", bytes({3, 4})}, {"b", bytes({0, 0})}};
-  Comparison c = compare(parameters, {{"a", bytes({3, 4.5})}, {"b", bytes({0, 0})}}, want);
-  CHECK(c.worst == Approx(0.1));  // 0.5 / 5
+  const ParameterValues before = {{"a", bytes({100, 100})}, {"b", bytes({7, 7})}};
+  const ParameterValues want = {{"a", bytes({103, 104})}, {"b", bytes({7, 7})}};
+  const auto with_a = [&](float x, float y) {
+    return ParameterValues{{"a", bytes({x, y})}, {"b", bytes({7, 7})}};
+  };
+  const Comparison c = compare(parameters, before, with_a(103, 104.5F), want);
+  CHECK(c.worst == Approx(0.1));  // 0.5 of 5
   CHECK(c.parameter == "a");
+  CHECK(c.tolerance == 0.05);
   CHECK_FALSE(c.within);
-  CHECK(compare(parameters, want, want).within);
-  CHECK_FALSE(compare(parameters, {{"a", bytes({3, NAN})}, {"b", bytes({0, 0})}}, want).within);
-  CHECK_FALSE(compare(parameters, {{"a", bytes({3, 4})}}, want).within);
+  CHECK(compare(parameters, before, with_a(103, 104.125F), want).within);  // 0.025
+  CHECK_FALSE(compare(parameters, before, with_a(103, NAN), want).within);
+  CHECK_FALSE(compare(parameters, before, {{"a", bytes({103, 104})}}, want).within);
+  // b does not change: it is measured against a thousandth of the mean change, sqrt(25 / 4) * sqrt(2) / 1000.
+  ParameterValues noise = want;
+  noise["b"] = bytes({7, 7.0001F});
+  CHECK(compare(parameters, before, noise, want).worst ==
+        Approx(1e-4 / (2.5 * std::sqrt(2.0) / 1000)).epsilon(0.01));
+  CHECK(compare(parameters, before, noise, want).within);
+  // Nothing changes at all: nothing may differ.
+  CHECK(compare(parameters, before, before, before).within);
+  CHECK_FALSE(compare(parameters, before, noise, before).within);
 }
 
 }  // namespace ff
