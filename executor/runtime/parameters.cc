@@ -1,5 +1,6 @@
 #include "executor/runtime/parameters.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "compiler/base/check.h"
@@ -141,7 +142,7 @@ ParameterLoader plan_loader(ParameterLoader model) {
       append_element(element, p.dtype, p.fill);
       char* at = static_cast<char*>(out);
       for (int64_t i = 0; i < box.volume(); ++i, at += element.size())
-        std::memcpy(at, element.data(), element.size());
+        std::copy(element.begin(), element.end(), at);
     } else if (p.source == Parameter::Source::inlined) {
       FF_CHECK_EQ(static_cast<int64_t>(p.bytes.size()), volume(p.shape) * size_of(p.dtype)) << p.name;
       std::string whole = p.bytes;
