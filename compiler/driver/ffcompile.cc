@@ -39,7 +39,7 @@ struct Flags {
   std::string model, machine = "cpu-1", output, mode = "train", optimizer = "momentum", batchnorm = "sync";
   std::string batchnorm_mode = "model", precision = "f32", search = "mcmc", space = "full", cost = "measured",
               profile;
-  std::string strategy, init, report, emit, device = "cpu", memory_limit, reduction = "mean";
+  std::string strategy, init, report, emit = "plan", device = "cpu", memory_limit, reduction = "mean";
   std::optional<std::string> cost_given;
   std::optional<int64_t> ignore_index;
   int64_t batch = 0, proposals = -1, chains = 4, class_axis = 1;
@@ -113,7 +113,8 @@ bool parse_flags(int argc, char** argv, Flags& f) {
   line.choice("--device", &f.device, {"cpu", "cuda"}, "The backend whose kernels are asked");
   line.group("Output");
   line.option("--report", &f.report, "FILE.json", "The search report; '-' is stdout");
-  line.option("--emit", &f.emit, "STAGE", "Prints graph, training-graph or strategy, and stops");
+  line.choice("--emit", &f.emit, {"plan", "graph", "training-graph", "strategy"},
+              "Prints this stage and stops; plan: goes all the way");
   line.flag("--dry-run", &f.dry_run, "Inputs, outputs, parameters, unsupported nodes; no search");
   line.flag("--no-reference", &f.no_reference, "Leaves out the one-device program that ffrun --verify needs");
   line.flag("--list-presets", &f.list_presets, "Names the machine presets");
@@ -312,8 +313,6 @@ int compile(const Flags& f) {
   }
   const std::string strategy = to_text(found.best, problem, hashes);
   if (f.emit == "strategy") return std::cout << strategy, 0;
-  if (!f.emit.empty())
-    throw UserError("--emit " + f.emit + ": no such stage", "one of graph, training-graph, strategy");
   if (!f.strategy.empty() && !f.report.empty() && f.output.empty()) return 0;
   const WorkspaceQuery workspace = [&](const KernelCall& call) {
     return costs.profiler ? costs.profiler->workspace_bytes(call) : int64_t{0};

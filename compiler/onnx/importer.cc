@@ -247,11 +247,8 @@ void Importer::import_outputs() {
 
 TensorId Importer::materialize(Value& value, Use use) {
   switch (value.kind) {
-    case Value::Kind::tensor: {
-      const auto it = uses_.find(value.tensor.value);
-      if (it != uses_.end()) it->second = std::max(it->second, use, [](Use a, Use b) { return a < b; });
+    case Value::Kind::tensor:
       return value.tensor;
-    }
     case Value::Kind::weight:
       return materialize_weight(*value.weight, use);
     case Value::Kind::constant: {

@@ -48,6 +48,7 @@ expect 2 "--serch" "${compile[@]}" mlp.onnx --serch mcmc
 expect 2 "--search" "${compile[@]}" mlp.onnx --serch mcmc
 expect 2 "is not a number of bytes" "${compile[@]}" mlp.onnx --machine cpu-2 --memory-limit lots
 expect 2 "memory" "${compile[@]}" mlp.onnx --machine cpu-2 --memory-limit 1KiB --proposals 10
+expect 2 "--emit" "${compile[@]}" mlp.onnx --emit task-graph
 expect 2 "no CUDA kernels" "${compile[@]}" mlp.onnx --device cuda
 [[ -e mlp.soap ]] && { echo "FAILED: a refused compile left a plan"; failures=$((failures + 1)); }
 
