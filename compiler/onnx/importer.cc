@@ -248,6 +248,7 @@ void Importer::import_outputs() {
 TensorId Importer::materialize(Value& value, Use use) {
   switch (value.kind) {
     case Value::Kind::tensor:
+      strengthen(value.tensor, use);
       return value.tensor;
     case Value::Kind::weight:
       return materialize_weight(*value.weight, use);
@@ -284,12 +285,36 @@ TensorId Importer::materialize_weight(Weight& weight, Use use) {
     weight.tensor = result_.graph.add_tensor(std::move(t));
     uses_[weight.tensor.value] = use;
   }
-  // Statistics stay frozen and state stays state; otherwise the strongest use decides.
-  Use& strongest = uses_[weight.tensor.value];
+  strengthen(weight.tensor, use);
+  return weight.tensor;
+}
+
+/// Statistics stay frozen and state stays state; otherwise the strongest use of a parameter decides. A use of
+/// a parameter's parts, however moved about, is a use of the parameter.
+void Importer::strengthen(TensorId tensor, Use use) {
+  if (const auto it = moved_.find(tensor.value); it != moved_.end()) {
+    for (TensorId source : it->second) strengthen(source, use);
+  }
+  const auto it = uses_.find(tensor.value);
+  if (it == uses_.end()) return;
+  Use& strongest = it->second;
   if (use == Use::statistics || use == Use::state || (strongest < Use::statistics && use == Use::weight))
     strongest = use;
   if (use == Use::elementwise && strongest == Use::data) strongest = use;
-  return weight.tensor;
+}
+
+/// What only moves the elements of parameters is those parameters to who reads it.
+void Importer::note_moves(const Op& op) {
+  static const std::set<std::string_view> moves{"Concat", "Expand",  "Gather", "Identity",
+                                                "Pad",    "Reshape", "Slice",  "Transpose"};
+  if (!moves.contains(op.type)) return;
+  std::vector<TensorId> sources;
+  for (TensorId id : op.inputs) {
+    if (!is_float(result_.graph.tensor(id).dtype)) continue;  // indices
+    if (!uses_.contains(id.value) && !moved_.contains(id.value)) return;
+    sources.push_back(id);
+  }
+  moved_[op.outputs.at(0).value] = std::move(sources);
 }
 
 bool Importer::is_mask(const Weight& weight) const {
@@ -318,9 +343,9 @@ void Importer::decide_roles() {
       source.role = ParameterRole::state;
       continue;
     }
-    if (use == Use::statistics || !is_float(t.dtype)) continue;
-    const bool model_weight = source.kind != ParameterSource::Kind::inlined;
-    bool train = use == Use::weight || (use == Use::elementwise && !t.shape.empty() && model_weight &&
+    if (use == Use::statistics || !is_float(t.dtype) || source.kind == ParameterSource::Kind::inlined)
+      continue;
+    bool train = use == Use::weight || (use == Use::elementwise && !t.shape.empty() &&
                                         source.kind == ParameterSource::Kind::initializer);
     if (train && use == Use::elementwise) {
       Weight probe;
@@ -377,6 +402,7 @@ TensorId Importer::add_op(Op op, const std::vector<std::string>& names) {
     op.outputs.push_back(graph.add_tensor(std::move(t)));
   }
   const TensorId first = op.outputs.at(0);
+  note_moves(op);
   const OpId id = graph.add_op(std::move(op));
   propagate_batch(graph.op(id));
   return first;

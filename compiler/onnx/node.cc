@@ -100,7 +100,11 @@ std::optional<Ints> Node::ints_of(const std::string& name, int input) const {
 }
 
 TensorId Node::scalar(const std::string& part, double value, DType dtype) {
-  Value v = Value::of(Constant::of_real(value, dtype), name_ + "/" + part);
+  return frozen(part, Constant::of_real(value, dtype));
+}
+
+TensorId Node::frozen(const std::string& part, Constant value) {
+  Value v = Value::of(std::move(value), name_ + "/" + part);
   return importer_.materialize(v, Use::data);
 }
 
@@ -153,13 +157,22 @@ void Node::weight(const onnx::TensorProto& proto, const std::string& name) {
   result(importer_.weight_value(proto, name));
 }
 
-bool Node::view(const std::string& kind, Attributes attributes, Shape shape) {
+void Node::alias() {
   const Value& v = value(0);
-  if (v.kind != Value::Kind::weight || v.weight->tensor.valid() || importer_.readers_[proto_.input(0)] != 1)
+  if (v.kind == Value::Kind::tensor) return result(emit("Identity", {}, {v.tensor}));
+  if (v.kind == Value::Kind::weight) v.weight->aliased = true;
+  result(v);
+}
+
+bool Node::view(const std::vector<View>& views, Shape shape) {
+  const Value& v = value(0);
+  if (v.kind != Value::Kind::weight || v.weight->tensor.valid() || v.weight->aliased ||
+      importer_.readers_[proto_.input(0)] != 1) {
     return false;
+  }
   auto weight = std::make_shared<Weight>(*v.weight);
   weight->shape = std::move(shape);
-  weight->source.views.push_back({kind, std::move(attributes)});
+  weight->source.views.insert(weight->source.views.end(), views.begin(), views.end());
   result(Value::of(std::move(weight)));
   return true;
 }

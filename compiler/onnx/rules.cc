@@ -22,7 +22,6 @@ FF_TYPE(Neg);
 FF_TYPE(Exp);
 FF_TYPE(Log);
 FF_TYPE(Sqrt);
-FF_TYPE(Identity);
 FF_TYPE(Add);
 FF_TYPE(Sub);
 FF_TYPE(Mul);
@@ -33,6 +32,9 @@ template <const char* kType>
 void import_binary(Node& node) {
   node.result(node.emit(kType, {}, {node.operand(0, Use::elementwise), node.operand(1, Use::elementwise)}));
 }
+
+/// A weight keeps what it is under another name: exporters tie weights so.
+void import_identity(Node& node) { node.alias(); }
 
 void import_sum(Node& node) {
   TensorId sum = node.operand(0, Use::elementwise);
@@ -162,10 +164,12 @@ constexpr NodeRule kRules[] = {
     {"Div", 7, import_binary<kDiv>},
     {"Dropout", 7, import_dropout},
     {"Exp", 6, import_unary<kExp>},
+    {"Expand", 8, import_expand},
     {"Flatten", 1, import_flatten},
+    {"Gather", 1, import_gather},
     {"Gemm", 7, import_gemm},
     {"GlobalAveragePool", 1, import_global_average_pool},
-    {"Identity", 1, import_unary<kIdentity>},
+    {"Identity", 1, import_identity},
     {"LRN", 1, import_lrn},
     {"LeakyRelu", 6, import_leaky_relu},
     {"Log", 6, import_unary<kLog>},
@@ -183,11 +187,13 @@ constexpr NodeRule kRules[] = {
     {"Slice", 1, import_slice},
     {"Softmax", 1, import_plain_softmax},
     {"SoftmaxCrossEntropyLoss", 12, import_softmax_cross_entropy},
+    {"Split", 2, import_split},
     {"Sqrt", 6, import_unary<kSqrt>},
     {"Squeeze", 1, import_squeeze},
     {"Sub", 7, import_binary<kSub>},
     {"Sum", 8, import_sum},
     {"Tanh", 6, import_unary<kTanh>},
+    {"Tile", 6, import_tile},
     {"Transpose", 1, import_transpose},
     {"Unsqueeze", 1, import_unsqueeze},
 };

@@ -4,7 +4,7 @@ to their weights in double and in single precision. Needs Debian's python3-torch
 
     test/golden/make_goldens.py [NAME ...]        # writes test/golden/data/NAME.onnx and NAME.bin
 
-NAME.bin, little-endian: int64 steps, float64 learning rate, momentum; the images as float32 and the labels as int64, each after
+NAME.bin, little-endian: int64 steps, float64 learning rate, momentum; the images (or tokens) as float32 and the labels as int64, each after
 their int64 number of elements; then for every weight: int64 length and the bytes of its name, int64 number of elements, float64
 update in double precision (its value after the steps less before), float64 norm of (single less double precision's update).
 """
@@ -53,7 +53,23 @@ class Residual(nn.Module):
         return self.fc(torch.flatten(nn.functional.adaptive_avg_pool2d(x, 1), 1))
 
 
-NETS = {"lenet": (LeNet, (6, 1, 12, 12), 10), "residual": (Residual, (6, 3, 9, 9), 5)}
+class Words(nn.Module):
+    """A classifier of texts: an embedding of tokens and one of places, whose matrix also gives the scores of the words (tied)."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(VOCABULARY, 6)
+        self.places = nn.Embedding(5, 6)
+        self.hidden = nn.Linear(4 * 6, 6)
+
+    def forward(self, x):
+        places = torch.arange(x.shape[1]).unsqueeze(0).expand(x.shape[0], -1)
+        y = self.tokens(x) + self.places(places)
+        return torch.matmul(torch.tanh(self.hidden(torch.flatten(y, 1))), self.tokens.weight.t())
+
+
+VOCABULARY = 11
+NETS = {"lenet": (LeNet, (6, 1, 12, 12), 10), "residual": (Residual, (6, 3, 9, 9), 5), "words": (Words, (6, 4), VOCABULARY)}
 
 
 def train(net, images, labels):
@@ -73,20 +89,21 @@ def train(net, images, labels):
 def make(name):
     torch.manual_seed(7)
     net, shape, classes = NETS[name][0](), NETS[name][1], NETS[name][2]
-    images = torch.randn(shape)
+    images = torch.randint(0, VOCABULARY, shape) if name == "words" else torch.randn(shape)
     labels = torch.randint(0, classes, (shape[0],))
     net.train()
     torch.onnx.export(net, images, str(HERE / f"{name}.onnx"), opset_version=17, training=torch.onnx.TrainingMode.TRAINING,
-                      do_constant_folding=False, input_names=["image"], output_names=["logits"])
+                      do_constant_folding=False, input_names=["image"], output_names=["logits"],
+                      dynamic_axes={"image": {0: "batch"}} if name == "words" else None)
     state = {k: v.clone() for k, v in net.state_dict().items()}
     single = train(net, images, labels)
     double_net = NETS[name][0]().double()
     double_net.load_state_dict({k: v.double() if v.is_floating_point() else v for k, v in state.items()})
     double_net.train()
-    double = train(double_net, images.double(), labels)
+    double = train(double_net, images.double() if images.is_floating_point() else images, labels)
     with open(HERE / f"{name}.bin", "wb") as out:
         out.write(struct.pack("<qdd", STEPS, LR, MOMENTUM))
-        out.write(struct.pack("<q", images.numel()) + images.numpy().tobytes())
+        out.write(struct.pack("<q", images.numel()) + images.float().numpy().tobytes())
         out.write(struct.pack("<q", labels.numel()) + labels.numpy().tobytes())
         for key, update in double.items():
             error = (single[key] - update).norm().item()

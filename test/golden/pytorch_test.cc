@@ -78,7 +78,10 @@ void fill_inputs(const Plan& plan, const Golden& golden, Interpreter& interprete
     for (const Input& input : plan.inputs) {
       if (input.name != b.tensor) continue;
       const bool labels = input.name == "labels";
-      const void* whole = labels ? static_cast<const void*>(golden.labels.data()) : golden.images.data();
+      const std::vector<int64_t> tokens(golden.images.begin(), golden.images.end());
+      const void* whole = labels                      ? static_cast<const void*>(golden.labels.data())
+                          : input.dtype == DType::i64 ? static_cast<const void*>(tokens.data())
+                                                      : golden.images.data();
       copy_region(static_cast<char*>(const_cast<void*>(whole)), input.shape, b.box,
                   static_cast<char*>(interpreter.data(static_cast<int32_t>(i))), b.layout, size_of(b.dtype),
                   false);
@@ -88,7 +91,9 @@ void fill_inputs(const Plan& plan, const Golden& golden, Interpreter& interprete
 
 /// Each weight's total update, after the golden's steps on this many ranks.
 std::map<std::string, std::vector<double>> train(const std::string& model, const Golden& golden, int ranks) {
-  const ImportedModel imported = import_model(model, {});
+  ImportOptions import;
+  import.batch = static_cast<int64_t>(golden.labels.size());
+  const ImportedModel imported = import_model(model, import);
   std::vector<std::string> notes;
   TrainingOptions options;
   options.losses = {parse_loss("softmax-cross-entropy")};
@@ -158,3 +163,4 @@ void check_agreement(const std::string& net) {
 
 TEST_CASE("a LeNet-like network trains as in PyTorch") { check_agreement("lenet"); }
 TEST_CASE("a residual block with batch normalisation trains as in PyTorch") { check_agreement("residual"); }
+TEST_CASE("an embedding that is also the output's matrix trains as in PyTorch") { check_agreement("words"); }
