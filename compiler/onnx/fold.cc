@@ -90,7 +90,7 @@ void fold_eye_like(Node& node) {
 }
 
 /// What an input is worth now: a folded constant, a number that no rule trains (of rank 0), or a fill. Only
-/// what has at least one folded constant is folded: a weight by itself stays one.
+/// what has at least one folded constant is folded: a weight by itself, moved about, stays one.
 std::optional<Constant> known_value(const Node& node, int input) {
   const Value& v = node.value(input);
   if (v.kind == Value::Kind::constant) return *v.constant;
@@ -102,8 +102,10 @@ std::optional<Constant> known_value(const Node& node, int input) {
   return v.weight->shape.empty() ? node.constant(input) : std::nullopt;
 }
 
-/// A fill moved about stays one weight; a mask is made of a fill without any constant.
-bool computes_a_mask(const std::string& op) { return op == "Trilu" || op == "Where" || op == "Equal"; }
+/// Folded without a constant among the inputs: masks are made of fills, ranges of numbers.
+bool folds_fills(const std::string& op) {
+  return op == "Cast" || op == "Equal" || op == "Range" || op == "Trilu" || op == "Where";
+}
 
 }  // namespace
 
@@ -171,7 +173,7 @@ bool fold(Node& node) {
   if (op == "EyeLike") return fold_eye_like(node), true;
   if (op == "Identity" || node.input_count() == 0) return false;  // the rule gives the value another name
   Constants inputs;
-  bool any = computes_a_mask(op);
+  bool any = folds_fills(op);
   for (int i = 0; i < node.input_count(); ++i) {
     if (!node.has(i)) continue;
     any |= node.value(i).kind == Value::Kind::constant;

@@ -203,19 +203,16 @@ void Importer::import_node(const onnx::NodeProto& proto) {
   const NodeRule* rule = find_rule(proto.op_type());
   bool known = true;
   for (const std::string& in : proto.input()) known &= in.empty() || values_.contains(in);
-  if (rule == nullptr && proto.op_type() != "Shape") {
-    // A node that is only ever folded has no rule.
-    if (known) {
-      Node node(*this, proto);
-      if (fold(node)) return;
-    }
-    return refuse(proto, "unknown operator");
+  if (!known) {
+    // Behind one that was refused.
+    if (rule == nullptr) refuse(proto, "unknown operator");
+    return;
   }
-  if (!known) return;  // behind one that was refused
   Node node(*this, proto);
   try {
     if (fold(node)) return;
-    if (rule == nullptr) throw Unsupported("of a tensor whose shape is not known");
+    if (rule == nullptr) throw Unsupported("unknown operator");
+    if (opset_ < rule->since) throw Unsupported("in opset " + std::to_string(opset_));
     rule->import(node);
   } catch (const Unsupported& e) {
     refuse(proto, e.what());

@@ -25,10 +25,22 @@ void import_squeeze(Node& node);
 void import_transpose(Node& node);
 void import_unsqueeze(Node& node);
 
+void import_arg_max(Node& node);
+void import_arg_min(Node& node);
+void import_cumsum(Node& node);
 void import_expand(Node& node);
+/// Nodes that are folded or refused.
+void import_folded_only(Node& node);
 void import_gather(Node& node);
+void import_gather_elements(Node& node);
+void import_gather_nd(Node& node);
+void import_one_hot(Node& node);
+void import_scatter_elements(Node& node);
+void import_scatter_nd(Node& node);
 void import_split(Node& node);
 void import_tile(Node& node);
+void import_top_k(Node& node);
+void import_trilu(Node& node);
 
 /// An axis counted from the end if it is negative. UserError if there is none.
 int64_t positive_axis(int64_t axis, size_t rank);

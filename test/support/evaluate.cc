@@ -63,12 +63,28 @@ std::vector<double> read(const Operand& operand, void* data) {
   return values;
 }
 
-void run_op(const Graph& graph, OpId id, cpu::Flavor flavor, const RunContext& context, Values& values) {
+/// The elements of `box` among those of a whole tensor, in logical order.
+std::vector<size_t> places_of(const Box& box, const Shape& whole) {
+  std::vector<size_t> out;
+  const Shape extent = box.shape();
+  for (int64_t n = 0; n < box.volume(); ++n) {
+    int64_t rest = n, linear = 0, stride = 1;
+    for (size_t axis = extent.size(); axis-- > 0;) {
+      linear += (box[static_cast<int>(axis)].lo + rest % extent[axis]) * stride;
+      rest /= extent[axis];
+      stride *= whole[axis];
+    }
+    out.push_back(static_cast<size_t>(linear));
+  }
+  return out;
+}
+
+/// Runs one cell of an op and adds what it writes.
+void run_cell(const Graph& graph, OpId id, const std::vector<Range>& blocks, cpu::Flavor flavor,
+              const RunContext& context, Values& values) {
   const Op& op = graph.op(id);
-  const OpSpace space = space_of(graph, id);
-  std::vector<Range> blocks;
-  for (const IterDim& d : space.dims) blocks.push_back({0, d.extent});
-  const KernelCall call = kernel_of(graph, op, cell_of(graph, op, space, blocks));
+  const Cell cell = cell_of(graph, op, space_of(graph, id), blocks);
+  const KernelCall call = kernel_of(graph, op, cell);
   FF_CHECK_EQ(call.operands.size(), op.inputs.size() + op.outputs.size()) << op.name;
   std::vector<TensorId> ids = op.inputs;
   ids.insert(ids.end(), op.outputs.begin(), op.outputs.end());
@@ -88,7 +104,10 @@ void run_op(const Graph& graph, OpId id, cpu::Flavor flavor, const RunContext& c
     const auto it = values.find(graph.tensor(ids[i]).name);
     FF_CHECK(it != values.end()) << op.name << " reads " << graph.tensor(ids[i]).name
                                  << ", which has no value";
-    write(operand, it->second, pointers[i]);
+    std::vector<double> part;
+    for (size_t place : places_of(cell.boxes[i], graph.tensor(ids[i]).shape))
+      part.push_back(it->second.at(place));
+    write(operand, part, pointers[i]);
   }
   const auto kernel = cpu::make_kernel(call, flavor);
   Buffer workspace(kernel->workspace_bytes());
@@ -96,17 +115,46 @@ void run_op(const Graph& graph, OpId id, cpu::Flavor flavor, const RunContext& c
   for (size_t i = 0; i < ids.size(); ++i) {
     const Operand& operand = call.operands[i];
     if (is_absent(operand) || operand.access == Access::in) continue;
-    std::vector<double> result = read(operand, pointers[i]);
+    const std::vector<double> result = read(operand, pointers[i]);
+    const Shape& whole = graph.tensor(ids[i]).shape;
     std::vector<double>& value = values[graph.tensor(ids[i]).name];
-    if (operand.access == Access::out && !value.empty()) {
-      for (size_t e = 0; e < value.size(); ++e) value[e] += result[e];
-    } else {
-      value = std::move(result);
+    value.resize(static_cast<size_t>(volume(whole)), 0);
+    const std::vector<size_t> places = places_of(cell.boxes[i], whole);
+    for (size_t e = 0; e < places.size(); ++e) {
+      double& element = value[places[e]];
+      element = operand.access == Access::out ? element + result[e] : result[e];
     }
   }
 }
 
+std::vector<Range> whole_blocks(const OpSpace& space) {
+  std::vector<Range> blocks;
+  for (const IterDim& d : space.dims) blocks.push_back({0, d.extent});
+  return blocks;
+}
+
+void run_op(const Graph& graph, OpId id, cpu::Flavor flavor, const RunContext& context, Values& values) {
+  run_cell(graph, id, whole_blocks(space_of(graph, id)), flavor, context, values);
+}
+
 }  // namespace
+
+Values evaluate_split(const Graph& graph, const Values& given, const std::string& dim, int64_t degree) {
+  Values values = given;
+  for (size_t i = 0; i < graph.ops.size(); ++i) {
+    const OpId id(static_cast<int64_t>(i));
+    const OpSpace space = space_of(graph, id);
+    const int at = space.dim_index(dim);
+    const int64_t extent = at < 0 ? 1 : space.dims[static_cast<size_t>(at)].extent;
+    const int64_t blocks = at < 0 ? 1 : std::min(degree, extent);
+    for (int64_t b = 0; b < blocks; ++b) {
+      std::vector<Range> cell = whole_blocks(space);
+      if (at >= 0) cell[static_cast<size_t>(at)] = block(extent, blocks, b);
+      run_cell(graph, id, cell, cpu::Flavor::fast, {}, values);
+    }
+  }
+  return values;
+}
 
 Values evaluate(const Graph& graph, const Values& given, cpu::Flavor flavor, Form form,
                 const RunContext& context) {

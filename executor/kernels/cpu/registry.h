@@ -39,6 +39,8 @@ void register_fast_lrn(Registry& registry);
 void register_fast_normalization(Registry& registry);
 void register_fast_pool(Registry& registry);
 void register_fast_elementwise(Registry& registry);
+void register_along_axis(Registry& registry);
+void register_elements(Registry& registry);
 void register_expand(Registry& registry);
 void register_gather(Registry& registry);
 void register_onednn_conv(Registry& registry);
