@@ -4,6 +4,7 @@
 #     test/e2e/errors.sh BUILD_DIR
 set -uo pipefail
 bin=$1/bin
+words=$(cd "$(dirname "${BASH_SOURCE[0]}")/../golden/data" && pwd)/words.onnx
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -76,6 +77,20 @@ printf 'not a data file' >bad.npy
 expect 2 "bad.npy" "$bin/ffrun" one.soap --data image=bad.npy --data labels=bad.npy
 expect 2 "nothing.npy" "$bin/ffrun" one.soap --data image=nothing.npy --data labels=bad.npy
 expect 2 "image" "$bin/ffrun" one.soap --steps 1
+
+# An index that the embedding has no row for: 11 rows, sample 2 asks for row 12. An npy file of 6 samples, from its header on.
+npy() {  # npy SHAPE NUMBER...: int64, little-endian
+  local header="{'descr': '<i8', 'fortran_order': False, 'shape': ($1), }"
+  shift
+  printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$header"
+  for number in "$@"; do printf "\\x$(printf %02x "$number")\0\0\0\0\0\0\0"; done
+}
+npy '6, 4' 0 1 2 3 4 5 6 7 8 9 10 12 1 1 1 1 2 2 2 2 3 3 3 3 >tokens.npy
+npy '6,' 0 1 2 3 4 5 >labels.npy
+"${compile[@]}" "$words" --batch 6 --machine cpu-1 --proposals 0 -o words.soap >/dev/null 2>&1 || { echo "FAILED: compile"; exit 1; }
+expect 2 "index 12 of sample 2 is outside [-11, 11)" "$bin/ffrun" words.soap --model "$words" --data image=tokens.npy --data labels=labels.npy --steps 1
+npy '6,' 0 1 2 3 4 11 >labels.npy
+expect 2 "label 11 of sample 5 is outside [0, 11)" "$bin/ffrun" words.soap --model "$words" --synthetic --data labels=labels.npy --steps 1
 
 # A budget of nothing still gives a plan.
 expect 0 "predicted step" "${compile[@]}" mlp.onnx --machine cpu-2 --proposals 0 -o zero.soap
