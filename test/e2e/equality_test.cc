@@ -6,7 +6,6 @@
 #include <set>
 
 #include "compiler/driver/compile.h"
-#include "compiler/training/training.h"
 #include "test/catch.h"
 #include "test/e2e/equality.h"
 #include "test/e2e/random_nets.h"
@@ -45,14 +44,7 @@ void count(const Problem& problem, const Strategy& strategy, const Plan& plan) {
 
 void check_case(uint64_t seed) {
   Rng rng(seed);
-  const Graph net = random_net(rng);
-  TrainingOptions options;
-  // Squared errors are not bounded: a small rate keeps the nets from running away.
-  const bool squares = rng.below(4) == 0;
-  options.losses = {parse_loss(squares ? "mse" : "softmax-cross-entropy")};
-  const double rate = squares ? 1e-5 : 1e-2;
-  constexpr const char* kOptimizers[] = {"sgd", "momentum", "adam", "adamw"};
-  options.optimizer = kOptimizers[rng.below(4)];
+  auto [net, options, rate] = random_training(rng);
   options.precision = DType::f64;
   std::vector<std::string> notes;
   const Graph training = make_training_graph(net, options, notes);

@@ -4,6 +4,7 @@
 #include "compiler/base/rng.h"
 #include "compiler/graph/graph.h"
 #include "compiler/partition/config.h"
+#include "compiler/training/training.h"
 
 namespace ff::test {
 
@@ -14,5 +15,13 @@ Graph random_net(Rng& rng);
 /// A config for every op: random degrees (contracted dimensions too), replicas, devices; several cells may
 /// share a device.
 Strategy random_strategy(const Problem& problem, Rng& rng);
+
+/// A net with its loss, optimizer and learning rate.
+struct RandomTraining {
+  Graph net;
+  TrainingOptions options;
+  double learning_rate = 0;
+};
+RandomTraining random_training(Rng& rng);
 
 }  // namespace ff::test
