@@ -1,67 +1,15 @@
 // Matrix products, softmax and losses, by their kernels: gradients against finite differences in f64, stages
 // against fused forms, fast kernels against plain loops, and values worked out by hand.
 #include <cmath>
-#include <random>
 
 #include "compiler/base/check.h"
 #include "test/catch.h"
-#include "test/support/evaluate.h"
+#include "test/ops/op_cases.h"
 
 namespace ff::test {
 namespace {
 
 using cpu::Flavor;
-
-struct Input {
-  std::string name;
-  Shape shape;
-  DType dtype = DType::f64;
-};
-
-/// A graph of one op over the given inputs (an empty name: absent).
-struct OneOp {
-  Graph graph;
-  OpId op;
-
-  OneOp(std::string type, Attributes attributes, const std::vector<Input>& inputs) {
-    std::vector<TensorId> ids;
-    for (const Input& in : inputs) {
-      Tensor t;
-      t.name = in.name, t.shape = in.shape, t.dtype = in.dtype, t.kind = TensorKind::input;
-      ids.push_back(in.name.empty() ? TensorId() : graph.add_tensor(std::move(t)));
-    }
-    op = add_op(graph, "y", std::move(type), std::move(attributes), std::move(ids));
-  }
-  TensorId input(size_t i) const { return graph.op(op).inputs[i]; }
-};
-
-std::vector<double> random_values(const Shape& shape, unsigned seed, double scale = 1) {
-  std::mt19937 random(seed);
-  std::normal_distribution<double> normal(0, scale);
-  std::vector<double> values(static_cast<size_t>(volume(shape)));
-  for (double& v : values) v = normal(random);
-  return values;
-}
-
-Values random_inputs(const OneOp& c, unsigned seed = 1) {
-  Values values;
-  for (TensorId id : c.graph.op(c.op).inputs) {
-    if (!id.valid()) continue;
-    const Tensor& t = c.graph.tensor(id);
-    if (is_float(t.dtype)) values[t.name] = random_values(t.shape, seed++);
-  }
-  return values;
-}
-
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double d = std::abs(a[i] - b[i]);
-    largest = std::isnan(d) ? INFINITY : std::max(largest, d);
-  }
-  return largest;
-}
 
 /// The inner product of the op's first output with `dy`; a scalar loss counts itself.
 double objective(const Graph& graph, const Values& given, const std::vector<double>& dy) {
