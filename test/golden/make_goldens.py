@@ -19,9 +19,9 @@ import torch
 from torch import nn
 
 STEPS, MOMENTUM = 5, 0.9
-# Rounding differs with the order of the samples, which changes nothing else: the largest error of as many orders is that of
-# single precision. (Of a weight of few elements one run may be right by chance.)
-ORDERS = 4
+# How single precision is computed: memory format, and whether by oneDNN. Each rounds otherwise, and the largest of their errors is
+# that of single precision. (A ReLU or a maximum that rounding decides changes much; in one run it may go right by chance.)
+WAYS = [(memory_format, onednn) for memory_format in (torch.contiguous_format, torch.channels_last) for onednn in (True, False)]
 
 
 class LeNet(nn.Module):
@@ -103,10 +103,11 @@ def make(name, folder):
     torch.onnx.export(net, images, str(folder / f"{name}.onnx"), opset_version=17, training=torch.onnx.TrainingMode.TRAINING,
                       do_constant_folding=False, input_names=["image"], output_names=["logits"])
     singles = []
-    for _ in range(ORDERS):
+    for memory_format, onednn in WAYS:
         net.load_state_dict(state)
         order = torch.randperm(shape[0])
-        singles.append(train(net, images[order], labels[order], rate))
+        with torch.backends.mkldnn.flags(enabled=onednn):
+            singles.append(train(net.to(memory_format=memory_format), images[order].to(memory_format=memory_format), labels[order], rate))
     double_net = new_net().double()
     double_net.load_state_dict({k: v.double() if v.is_floating_point() else v for k, v in state.items()})
     double_net.train()
