@@ -114,10 +114,7 @@ std::vector<const onnx::NodeProto*> Importer::needed_nodes() {
 
 Value Importer::weight_value(const onnx::TensorProto& proto, const std::string& name) {
   const auto type = dtype_of_onnx(proto.data_type());
-  if (!type) {
-    throw UserError(path_ + ": initializer '" + name + "' has type " + onnx_type_name(proto.data_type()) +
-                    ", which is not supported");
-  }
+  if (!type) throw Unsupported("a value of type " + onnx_type_name(proto.data_type()));
   tensors_[name] = &proto;
   const Shape shape(proto.dims().begin(), proto.dims().end());
   if (!is_float(*type)) {
@@ -137,7 +134,12 @@ Value Importer::weight_value(const onnx::TensorProto& proto, const std::string& 
 
 void Importer::import_initializers() {
   for (const auto& proto : model_.graph().initializer()) {
-    if (readers_.contains(proto.name())) values_[proto.name()] = weight_value(proto, proto.name());
+    if (!readers_.contains(proto.name())) continue;
+    if (dtype_of_onnx(proto.data_type())) {
+      values_[proto.name()] = weight_value(proto, proto.name());
+    } else {
+      untyped_[proto.name()] = onnx_type_name(proto.data_type());
+    }
   }
 }
 
@@ -210,6 +212,10 @@ void Importer::import_node(const onnx::NodeProto& proto) {
       if (fold(node)) return;
     }
     return refuse(proto, "unknown operator");
+  }
+  for (const std::string& in : proto.input()) {
+    if (const auto it = untyped_.find(in); it != untyped_.end())
+      return refuse(proto, "initializer '" + in + "' has type " + it->second + ", which is not supported");
   }
   if (!known) return;  // behind one that was refused
   Node node(*this, proto);
