@@ -163,6 +163,7 @@ void add_elementwise(std::vector<OpCase>& out) {
                                {Shape{1, 3}, Shape{2, 3}}})
       out.push_back({.op = {type, {}, {{"a", a}, {"b", b}}}, .wanted = {0, 1}, .positive = true});
   }
+  out.push_back({.op = {"Add", {{"relu", int64_t{1}}}, {{"a", {3, 4}}, {"b", {3, 1}}}}, .wanted = {0, 1}});
   const Attributes attributes{{"alpha", 0.3}, {"min", -0.5}, {"max", 0.75}};
   for (const char* type :
        {"Identity", "Neg", "Relu", "Sigmoid", "Tanh", "Exp", "Sqrt", "Log", "LeakyRelu", "Clip"}) {

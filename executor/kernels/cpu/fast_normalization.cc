@@ -119,7 +119,7 @@ FF_TARGET_CLONES void masked_data_rows(const float* __restrict x, const float* _
 // Columns of a matrix.
 
 /// Rows that are summed in f32. Gradients nearly cancel, so that their sums need more digits.
-constexpr int64_t kSumRows = 256, kGradientRows = 64;
+constexpr int64_t kSumRows = 4096, kGradientRows = 64;
 
 /// Calls body(first row, rows) for all chunks: of 128 KiB, of at least 16 rows and at most `most`, since
 /// longer sums in f32 are less exact.
