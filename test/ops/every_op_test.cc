@@ -1,5 +1,7 @@
 // Every op of the table, by its cases (op_cases.h), in f64 with plain loops: gradients against finite
-// differences, and regions against what cells really touch. Both fail for an op that has no case.
+// differences, and regions against what cells really touch. Both fail for an op that has no case. Then the
+// cells of all ops by the f32 kernels that train.
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <map>

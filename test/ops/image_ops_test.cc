@@ -1,7 +1,9 @@
-// The regions of windowed ops by ONNX's definitions alone: loops over outputs and taps count which elements a
-// block of the output takes in, for random shapes. No kernel runs here; every_op_test.cc has those.
+// Image ops by ONNX's definitions: loops over outputs and taps count which elements a block of the output
+// takes in, for random shapes, against the access maps alone; then values worked out by hand. What holds for
+// every op is in every_op_test.cc.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 
 #include "compiler/base/check.h"

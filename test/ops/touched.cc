@@ -1,5 +1,6 @@
 #include "test/ops/touched.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
