@@ -297,4 +297,14 @@ TEST_CASE("binary cross-entropy of a large logit is the logit or nothing") {
   CHECK(evaluate(c.graph, {{"x", {-1000}}, {"target", {0}}}).at("y")[0] == 0);
 }
 
+TEST_CASE("a reshape is split where leading axes can be cut alike") {
+  const auto text = [](const Shape& from, const Shape& to) {
+    const OneOp c("Reshape", {{"shape", to}}, {{"x", from}});
+    return to_text("Reshape", space_of(c.graph, c.op));
+  };
+  CHECK(text({2, 3, 2, 2}, {2, 12}) == "Reshape(g0:S=2, g1:A=3) [g0, g1, :, :] -> [g0, 4g1+4]");
+  CHECK(text({4, 3}, {6, 2}) == "Reshape(g0:S=2) [2g0+2, :] -> [3g0+3, :]");
+  CHECK(text({8, 1, 5}, {4, 2, 5, 1}) == "Reshape(g0:S=4, g1:A=5) [2g0+2, :, g1] -> [g0, :, g1, :]");
+}
+
 }  // namespace ff::test

@@ -1,5 +1,7 @@
 // Every op of the table, by its cases (op_cases.h), in f64 with plain loops: gradients against finite
-// differences, and regions against what cells really touch. Both fail for an op that has no case.
+// differences, and regions against what cells really touch. Both fail for an op that has no case. Then the
+// cells of all ops by the f32 kernels that train.
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <map>
@@ -33,10 +35,15 @@ class Expanded {
   Graph graph;
   std::string name;
 
-  explicit Expanded(const OpCase& c, Layout layout = Layout::row_major) : graph(c.op.graph) {
+  explicit Expanded(const OpCase& c, Layout layout = Layout::row_major, DType type = DType::f64)
+      : graph(c.op.graph) {
     const Op& forward = graph.op(c.op.op);
     name = to_text(forward.type, space_of(graph, c.op.op)) + " " + to_string(forward.attributes);
-    for (Tensor& t : graph.tensors) t.layout = t.shape.size() >= 3 ? layout : Layout::row_major;
+    for (Tensor& t : graph.tensors) {
+      // Weights lie as parameters do.
+      t.layout = t.shape.size() >= 3 && t.name != "w" ? layout : Layout::row_major;
+      if (t.dtype == DType::f64) t.dtype = type;
+    }
     stage_from(0);
     const size_t forward_ops = graph.ops.size();
     if (c.wanted.empty()) return;
@@ -307,6 +314,25 @@ void check_regions(const OpCase& c, const Expanded& expanded, OpId id, std::set<
   }
 }
 
+/// All cells of a partition by the f32 kernels that train, against the whole by plain loops.
+void check_fast_cells(const OpCase& c, const Expanded& expanded, OpId id) {
+  Sampler sampler(c, expanded, id);
+  const ValuedOp& op = sampler.op(1);
+  const OpSpace space = space_of(expanded.graph, id);
+  Touched whole(op);
+  whole.run(cells_of(op, space, Degrees(space.dims.size(), 1))[0], Flavor::reference);
+  for (const Degrees& degrees : partitions(space, op_def(op.op().type).stage_dims)) {
+    INFO(to_text(op.op().type, space) << " in " << to_string(degrees) << " cells");
+    Touched parts(op);
+    for (const Cell& cell : cells_of(op, space, degrees)) parts.run(cell, Flavor::fast);
+    for (const auto& [tensor, values] : whole.result()) {
+      const Tensor& t = op.tensor(tensor);
+      INFO(t.name);
+      CHECK(largest_difference(or_zero(t, parts.result().at(tensor)), or_zero(t, values)) < 1e-4);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("the gradient of every op agrees with finite differences") {
@@ -342,6 +368,18 @@ TEST_CASE("cells of every op touch the boxes of its access maps and nothing else
   for (const auto& [operand, reason] : kReadForNothing) {
     INFO(operand.first << " does not read operand " << operand.second << " for nothing: " << reason);
     CHECK(loose.contains(operand));
+  }
+}
+
+TEST_CASE("cells of every op by the kernels that train give the whole") {
+  // Layouts as training gives them.
+  const std::set<std::string_view> image{"conv", "pool", "norm"};
+  for (const OpCase& c : op_cases()) {
+    const bool last = image.contains(op_def(c.type()).family);
+    const Expanded expanded(c, last ? Layout::channels_last : Layout::row_major, DType::f32);
+    INFO(expanded.name);
+    for (size_t i = 0; i < expanded.graph.ops.size(); ++i)
+      check_fast_cells(c, expanded, OpId(static_cast<int64_t>(i)));
   }
 }
 

@@ -1,7 +1,9 @@
-// The regions of windowed ops by ONNX's definitions alone: loops over outputs and taps count which elements a
-// block of the output takes in, for random shapes. No kernel runs here; every_op_test.cc has those.
+// Image ops by ONNX's definitions: loops over outputs and taps count which elements a block of the output
+// takes in, for random shapes, against the access maps alone; then values worked out by hand. What holds for
+// every op is in every_op_test.cc.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 
 #include "compiler/base/check.h"
@@ -315,6 +317,39 @@ TEST_CASE("dropout keeps what it scales and its gradient has the same mask") {
     masks.push_back(v.at("y"));
   }
   CHECK(masks[0] != masks[1]);
+}
+
+TEST_CASE("layers that share a scale add to its gradient in both forms") {
+  OneOp c("BatchNorm", {}, {{"x", {2, 3, 2}}, {"scale", {3}}, {"bias", {3}}});
+  Tensor other;
+  other.name = "other", other.shape = {2, 3, 2}, other.dtype = DType::f64, other.kind = TensorKind::input;
+  const TensorId x = c.graph.add_tensor(other);
+  const OpId second = add_op(c.graph, "z", "BatchNorm", {}, {x, c.input(1), c.input(2)});
+  RuleBuilder rules(c.graph);
+  rules.stage(c.op);
+  rules.stage(second);
+  const size_t forward = c.graph.ops.size();
+  for (OpId op : {c.op, second}) rules.differentiate(op, c.graph.op(op).inputs);
+  for (size_t i = forward, end = c.graph.ops.size(); i < end; ++i) rules.stage(OpId(static_cast<int64_t>(i)));
+  Values v = random_inputs(c);
+  v["other"] = random_values({2, 3, 2}, 7);
+  v["grad_y"] = random_values({2, 3, 2}, 8);
+  v["grad_z"] = random_values({2, 3, 2}, 9);
+  const Values fused = evaluate(c.graph, v, cpu::Flavor::reference, Form::fused);
+  const Values staged = evaluate(c.graph, v, cpu::Flavor::reference, Form::staged);
+  for (const char* name : {"grad_x", "grad_other", "grad_scale", "grad_bias"}) {
+    INFO(name);
+    CHECK(largest_difference(fused.at(name), staged.at(name)) < 1e-12);
+  }
+  // The gradient of a bias is the sum of what arrives, over both layers.
+  for (size_t channel = 0; channel < 3; ++channel) {
+    double sum = 0;
+    for (size_t n : {size_t{0}, size_t{1}}) {
+      for (size_t w : {size_t{0}, size_t{1}})
+        sum += v["grad_y"][n * 6 + channel * 2 + w] + v["grad_z"][n * 6 + channel * 2 + w];
+    }
+    CHECK(std::abs(staged.at("grad_bias")[channel] - sum) < 1e-12);
+  }
 }
 
 }  // namespace ff::test

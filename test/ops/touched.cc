@@ -1,5 +1,6 @@
 #include "test/ops/touched.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -65,25 +66,41 @@ void Touched::combine(TensorId id, Combiner combiner, const Elements& at,
   }
 }
 
-std::vector<Box> Touched::add(const Cell& cell) {
-  CellKernel kernel(*op_.graph, op_.id, cell, cpu::Flavor::reference);
+struct Touched::Trial {
+  CellKernel kernel;
+  std::vector<Elements> at;
+  std::vector<std::vector<double>> given, plain;
+};
+
+Touched::Trial Touched::try_cell(const Cell& cell, cpu::Flavor flavor) {
+  Trial trial{CellKernel(*op_.graph, op_.id, cell, flavor), {}, {}, {}};
+  CellKernel& kernel = trial.kernel;
   const OpSpace space = space_of(*op_.graph, op_.id);
-  const size_t n = kernel.operands(), inputs = op_.op().inputs.size();
-  std::vector<Elements> at(n);
-  std::vector<std::vector<double>> given(n);
-  std::vector<std::vector<bool>> touched(n);
-  for (size_t i = 0; i < n; ++i) {
+  const size_t inputs = op_.op().inputs.size();
+  trial.at.resize(kernel.operands());
+  trial.given.resize(kernel.operands());
+  for (size_t i = 0; i < kernel.operands(); ++i) {
     if (!kernel.reads(i) && !kernel.writes(i)) continue;
     const Tensor& t = op_.tensor(kernel.tensor(i));
-    at[i] = elements_of(kernel.box(i), t.shape);
-    touched[i].resize(at[i].size());
-    for (size_t e : at[i]) given[i].push_back(kernel.reads(i) ? op_.values.at(t.name)[e] : 0);
+    trial.at[i] = elements_of(kernel.box(i), t.shape);
+    for (size_t e : trial.at[i]) trial.given[i].push_back(kernel.reads(i) ? op_.values.at(t.name)[e] : 0);
   }
-  const auto plain = kernel.run(given, op_.context);
-  for (size_t w = 0; w < n; ++w) {
+  trial.plain = kernel.run(trial.given, op_.context);
+  for (size_t w = 0; w < kernel.operands(); ++w) {
     const Combiner combiner = w < inputs ? Combiner::sum : space.outputs[w - inputs].combiner;
-    if (kernel.writes(w)) combine(kernel.tensor(w), combiner, at[w], plain[w]);
+    if (kernel.writes(w)) combine(kernel.tensor(w), combiner, trial.at[w], trial.plain[w]);
   }
+  return trial;
+}
+
+void Touched::run(const Cell& cell, cpu::Flavor flavor) { try_cell(cell, flavor); }
+
+std::vector<Box> Touched::add(const Cell& cell) {
+  Trial trial = try_cell(cell, cpu::Flavor::reference);
+  auto& [kernel, at, given, plain] = trial;
+  const size_t n = kernel.operands();
+  std::vector<std::vector<bool>> touched(n);
+  for (size_t i = 0; i < n; ++i) touched[i].resize(at[i].size());
   for (size_t r = 0; r < n; ++r) {
     for (size_t e = 0; kernel.reads(r) && e < at[r].size(); ++e) {
       const double value = given[r][e];

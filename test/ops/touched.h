@@ -31,6 +31,8 @@ class Touched {
   /// Adds the pairs of one cell, and what it writes to the result. Returns for each operand the hull of what
   /// the cell touches; of volume 0 where it touches nothing.
   std::vector<Box> add(const Cell& cell);
+  /// Adds what one cell writes to the result, and no pairs.
+  void run(const Cell& cell, cpu::Flavor flavor);
   /// The first pair of `whole` that is not here; empty if there is none.
   std::string missing(const Touched& whole) const;
   /// Every tensor that the op writes: the sum (or the maximum) of what the cells wrote; NaN where none did.
@@ -38,6 +40,8 @@ class Touched {
 
  private:
   using Elements = std::vector<size_t>;  // of a box, as indices into its tensor
+  struct Trial;                          // a cell's kernel with its values, and what it gives
+  Trial try_cell(const Cell& cell, cpu::Flavor flavor);
   void combine(TensorId id, Combiner combiner, const Elements& at, const std::vector<double>& written);
   std::vector<double> alternatives(TensorId id, double value) const;
   std::string element_name(size_t element) const;
