@@ -49,7 +49,7 @@ class ConvKernel : public Kernel {
   /// pad may share the convolution's place.
   void place(const DnnlDesc& plan, const DnnlDesc& primitive, bool gradient) {
     if (primitive != plan) {
-      blocks_ = BlockedWeights::recognise(plan, primitive);
+      if (gradient) blocks_ = BlockedWeights::recognise(primitive, plan);
       if (!blocks_) reorder_ = gradient ? make_reorder(primitive, plan) : make_reorder(plan, primitive);
     }
     scratch_at_ =
@@ -61,13 +61,9 @@ class ConvKernel : public Kernel {
 
   /// The weights as the primitive wants them.
   void* ready_weights(void* dense, void* workspace) {
-    if (!reorders()) return dense;
+    if (!reorder_) return dense;
     void* weights = at(workspace, weights_at_);
-    if (blocks_) {
-      blocks_->pack(static_cast<const float*>(dense), static_cast<float*>(weights));
-    } else {
-      reorder_.run({{DNNL_ARG_FROM, dense}, {DNNL_ARG_TO, weights}}, scratch(workspace));
-    }
+    reorder_.run({{DNNL_ARG_FROM, dense}, {DNNL_ARG_TO, weights}}, scratch(workspace));
     return weights;
   }
 

@@ -1,7 +1,8 @@
-// Weights of a convolution between the plan's order and the blocks of oneDNN's AVX-512 kernels: what oneDNN's
-// own reorders take several times as long for. Internal to this room.
+// The gradient of a convolution's weights from the blocks that oneDNN's AVX-512 kernels leave it in to the
+// plan's order: what oneDNN's own reorder takes several times as long for. Internal to this room.
 //
-//   if (const auto blocks = BlockedWeights::recognise(w, pd.weights_desc())) blocks->pack(dense, packed);
+//   if (const auto blocks = BlockedWeights::recognise(pd.diff_weights_desc(), w)) blocks->unpack(blocked,
+//   plain);
 #pragma once
 
 #include <cstdint>
@@ -11,21 +12,16 @@
 
 namespace ff::cpu {
 
-/// Output and input channels in blocks, the output channels of a block innermost.
+/// Blocks of 16 output by 16 input channels, the output channels innermost (OIhw16i16o).
 class BlockedWeights {
  public:
-  /// `plain`: [outputs][inputs][window], not grouped, f32. Nothing if `blocked` is none of the orders known
-  /// here.
-  static std::optional<BlockedWeights> recognise(const DnnlDesc& plain, const DnnlDesc& blocked);
+  /// `plain`: [outputs][inputs][height][width] in f32. Nothing if `blocked` is another order.
+  static std::optional<BlockedWeights> recognise(const DnnlDesc& blocked, const DnnlDesc& plain);
 
-  void pack(const float* plain, float* blocked) const;
   void unpack(const float* blocked, float* plain) const;
 
  private:
-  int64_t outputs_ = 0, inputs_ = 0, window_ = 0, block_ = 0;
-  // Elements of the blocked order between neighbours: blocks of outputs, 16 inputs, places of the window,
-  // inputs.
-  int64_t output_block_step_ = 0, input_block_step_ = 0, window_step_ = 0, input_step_ = 0;
+  int64_t outputs_ = 0, inputs_ = 0, window_ = 0;
 };
 
 }  // namespace ff::cpu
