@@ -62,17 +62,18 @@ void for_each(const Box& box, const Shape& whole, Layout layout, Body body) {
   }
 }
 
-double made_up(const std::string& name, int64_t linear, int64_t step) {
-  return 2 * to_unit(counter_random(hash_bytes(name), static_cast<uint64_t>(step),
-                                    static_cast<uint64_t>(linear))) -
-         1;
+/// In [-1, 1), and an f32: training in f32 and in f64 starts from the same numbers.
+float made_up(const std::string& name, int64_t linear, int64_t step) {
+  const double unit =
+      to_unit(counter_random(hash_bytes(name), static_cast<uint64_t>(step), static_cast<uint64_t>(linear)));
+  return static_cast<float>(2 * unit - 1);
 }
 
 void load(const Parameter& p, const Box& box, void* out) {
   for_each(box, p.shape, Layout::row_major, [&](int64_t place, int64_t linear) {
-    double value = 0.7 * made_up(p.name, linear, 0);
+    double value = 0.7F * made_up(p.name, linear, 0);
     if (p.kind == ParameterKind::state) value = 0;
-    set_element(out, p.dtype, place, static_cast<double>(static_cast<float>(value)));
+    set_element(out, p.dtype, place, value);
   });
 }
 
@@ -86,7 +87,6 @@ void fill_inputs(const Plan& plan, Interpreter& interpreter, int64_t step) {
       for_each(b.box, input.shape, b.layout, [&](int64_t place, int64_t linear) {
         double value = made_up(input.name, linear, step + 1);
         if (input.classes > 0) value = std::floor((value + 1) / 2 * static_cast<double>(input.classes));
-        value = static_cast<double>(static_cast<float>(value));
         set_element(interpreter.data(static_cast<int32_t>(i)), b.dtype, place, value);
       });
     }
@@ -99,19 +99,18 @@ Plan compile(const Problem& problem, const Strategy& strategy, cpu::Flavor flavo
   const Machine machine = load_machine("cpu-4:devices=" + std::to_string(problem.num_devices()));
   RooflineCost costs;
   problem.check(strategy);
-  Plan plan = make_plan(
-      {&problem, nullptr, &machine}, strategy, costs,
-      [&](const KernelCall& call) { return cpu::make_kernel(call, flavor)->workspace_bytes(); }, false);
-  verify(plan);
-  return plan;
+  const auto workspace = [&](const KernelCall& call) {
+    return cpu::make_kernel(call, flavor)->workspace_bytes();
+  };
+  Plan out = make_plan({&problem, nullptr, &machine}, strategy, costs, workspace, false);
+  verify(out);
+  return out;
 }
 
-Trained run(const Graph& training, const Plan& plan, Communicator& comm, const TrainOptions& options) {
-  Trained out;
+Trained train(const Plan& plan, Communicator& comm, const TrainOptions& options) {
+  const auto make = [&](const KernelCall& call) { return cpu::make_kernel(call, options.flavor); };
   const Program& program = plan.programs[static_cast<size_t>(comm.rank())];
-  Interpreter interpreter(program, plan.groups, comm,
-                          [&](const KernelCall& call) { return cpu::make_kernel(call, options.flavor); },
-                          {.fill_nan = true});
+  Interpreter interpreter(program, plan.groups, comm, make, {.fill_nan = true});
   load_parameters(plan.parameters, interpreter, load);
   RunContext context;
   context.learning_rate = options.learning_rate;
@@ -124,18 +123,19 @@ Trained run(const Graph& training, const Plan& plan, Communicator& comm, const T
     fill_inputs(plan, interpreter, step);
     interpreter.execute("train_step", context);
   }
+  Trained out;
+  if (comm.rank() == 0 && options.steps > 0) {
+    const int32_t loss = interpreter.entry("train_step").outputs.at(0);
+    const DType type = program.buffers[static_cast<size_t>(loss)].dtype;
+    out.loss = get_element(static_cast<const char*>(interpreter.data(loss)), type, 0);
+  }
   GatheredParameters gathered = gather_parameters(plan.parameters, interpreter, comm);
-  if (comm.rank() != 0) return out;
-  const auto* loss =
-      static_cast<const char*>(interpreter.data(interpreter.entry("train_step").outputs.at(0)));
-  out.loss = get_element(loss, training.tensor(training.loss).dtype, 0);
   out.values = std::move(gathered.values);
   out.differing_replicas = std::move(gathered.differing_replicas);
   return out;
 }
 
-Trained train(const Graph& training, const Problem& problem, const Strategy& strategy,
-              const TrainOptions& options) {
+Trained train(const Problem& problem, const Strategy& strategy, const TrainOptions& options) {
   Plan plan = compile(problem, strategy, options.flavor);
   Trained out;
   ThreadWorldOptions world;
@@ -143,17 +143,11 @@ Trained train(const Graph& training, const Problem& problem, const Strategy& str
   run_threads(
       problem.num_devices(),
       [&](Communicator& comm) {
-        Trained trained = run(training, plan, comm, options);
-        if (comm.rank() == 0) out = std::move(trained);
+        Trained mine = train(plan, comm, options);
+        if (comm.rank() == 0) out = std::move(mine);
       },
       world);
   out.plan = std::move(plan);
-  return out;
-}
-
-std::vector<double> elements(const std::string& bytes, DType type) {
-  std::vector<double> out(bytes.size() / static_cast<size_t>(size_of(type)));
-  for (size_t i = 0; i < out.size(); ++i) out[i] = get_element(bytes.data(), type, static_cast<int64_t>(i));
   return out;
 }
 
@@ -161,10 +155,12 @@ double largest_difference(const Graph& training, const ParameterValues& a, const
   double worst = 0;
   for (const Tensor& t : training.tensors) {
     if (t.kind != TensorKind::parameter || !is_float(t.dtype) || !b.contains(t.name)) continue;
-    const std::vector<double> x = elements(a.at(t.name), t.dtype), y = elements(b.at(t.name), t.dtype);
+    const std::string& x = a.at(t.name);
+    const std::string& y = b.at(t.name);
     FF_CHECK_EQ(x.size(), y.size());
-    for (size_t i = 0; i < x.size(); ++i) {
-      const double v = x[i], w = y[i];
+    for (int64_t i = 0; i < volume(t.shape); ++i) {
+      const double v = get_element(x.data(), t.dtype, i);
+      const double w = get_element(y.data(), t.dtype, i);
       const double difference = std::abs(v - w) / (1e-3 + std::abs(w));
       if (!(difference <= worst)) worst = std::isnan(difference) ? INFINITY : difference;
     }

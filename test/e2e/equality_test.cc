@@ -6,6 +6,7 @@
 #include <set>
 
 #include "compiler/driver/compile.h"
+#include "compiler/training/training.h"
 #include "test/catch.h"
 #include "test/e2e/equality.h"
 #include "test/e2e/random_nets.h"
@@ -44,16 +45,17 @@ void count(const Problem& problem, const Strategy& strategy, const Plan& plan) {
 
 void check_case(uint64_t seed) {
   Rng rng(seed);
-  auto [net, options, rate] = random_training(rng);
-  options.precision = DType::f64;
+  RandomTraining drawn = random_training(rng);
+  drawn.options.precision = DType::f64;
+  const double rate = drawn.learning_rate;
   std::vector<std::string> notes;
-  const Graph training = make_training_graph(net, options, notes);
+  const Graph training = make_training_graph(std::move(drawn.net), drawn.options, notes);
   const int devices = static_cast<int>(1 + rng.below(5));
   const Problem one(training, 1);
   const Problem many(training, devices);
-  const Trained expected = train(training, one, single_device(one), {.learning_rate = rate});
+  const Trained expected = train(one, single_device(one), {.learning_rate = rate});
   const Strategy strategy = random_strategy(many, rng);
-  const Trained got = train(training, many, strategy, {.interleave_seed = seed + 1, .learning_rate = rate});
+  const Trained got = train(many, strategy, {.interleave_seed = seed + 1, .learning_rate = rate});
   count(many, strategy, got.plan);
   INFO("loss " << expected.loss);
   CHECK(largest_difference(training, got.values, expected.values) < 1e-10);

@@ -12,16 +12,16 @@ namespace ff::test {
 /// matrix products. Uneven sizes; parameters named p0, p1, ..., to be filled by the caller.
 Graph random_net(Rng& rng);
 
-/// A config for every op: random degrees (contracted dimensions too), replicas, devices; several cells may
-/// share a device.
-Strategy random_strategy(const Problem& problem, Rng& rng);
-
-/// A net with its loss, optimizer and learning rate.
+/// A net and how it is trained: loss, optimizer, learning rate.
 struct RandomTraining {
   Graph net;
   TrainingOptions options;
   double learning_rate = 0;
 };
 RandomTraining random_training(Rng& rng);
+
+/// A config for every op: random degrees (contracted dimensions too), replicas, devices; several cells may
+/// share a device.
+Strategy random_strategy(const Problem& problem, Rng& rng);
 
 }  // namespace ff::test
