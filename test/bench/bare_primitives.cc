@@ -177,8 +177,8 @@ void print(const std::vector<Row>& rows) {
   std::printf("%8s %10s %10s %6s  kernel\n", "times", "ours ms", "bare ms", "ratio");
   for (const Row& row : rows) {
     if (row.bare == 0) continue;
-    std::printf("%8d %10.3f %10.3f %10.3f %6.2f  %s\n", row.count, row.ours, row.any, row.nhwc, row.ours / row.bare,
-                to_string(row.call).c_str());
+    std::printf("%8d %10.3f %10.3f %10.3f %6.2f  %s\n", row.count, row.ours, row.any, row.nhwc,
+                row.ours / row.bare, to_string(row.call).c_str());
     if (row.count * row.ours >= 0.01 * sum_ours) worst = std::max(worst, row.ours / row.bare);
   }
   std::printf("sum %.1f ms, bare %.1f ms, ratio %.3f, worst %.2f\n", sum_ours, sum_bare, sum_ours / sum_bare,
