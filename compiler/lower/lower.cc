@@ -264,6 +264,7 @@ class EntryLowering {
 
   int32_t group_of(const std::vector<DeviceId>& devices) {
     std::vector<int32_t> ranks;
+    ranks.reserve(devices.size());
     for (DeviceId d : devices) ranks.push_back(d.value);
     const auto at = std::find(groups_.begin(), groups_.end(), ranks);
     if (at != groups_.end()) return static_cast<int32_t>(at - groups_.begin());
