@@ -1,6 +1,7 @@
 #include "profiles/cpu_profiler.h"
 
 #include <omp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -52,25 +53,37 @@ void fill_random(const Operand& operand, void* buffer, Rng& rng) {
   }
 }
 
-/// A kernel with operands of its own, ready to run again and again.
+/// How many sets of operands of these bytes are more than a core keeps in its own cache (L2).
+size_t sets_beyond_cache(int64_t bytes) {
+  const long cache = std::max(sysconf(_SC_LEVEL2_CACHE_SIZE), 1L << 20);
+  return static_cast<size_t>(std::clamp<int64_t>(4 * cache / std::max<int64_t>(bytes, 1), 1, kMostRuns));
+}
+
+/// A kernel with operands of its own, ready to run again and again. Each run takes the next of several sets
+/// of operands: in a step, too, what a kernel reads and writes was last touched many kernels ago.
 class Bench {
  public:
   Bench(const CpuProfiler::MakeKernel& make_kernel, const KernelCall& call, uint64_t seed)
       : kernel_(make_kernel(call)) {
     Rng rng(seed);
-    for (const Operand& operand : call.operands) {
-      if (is_absent(operand)) {
-        buffers_.emplace_back();
-      } else {
+    int64_t bytes = 0;
+    for (const Operand& operand : call.operands) bytes += is_absent(operand) ? 0 : operand.bytes();
+    sets_.resize(sets_beyond_cache(bytes));
+    for (auto& pointers : sets_) {
+      for (const Operand& operand : call.operands) {
+        if (is_absent(operand)) {
+          pointers.push_back(nullptr);
+          continue;
+        }
         buffers_.push_back(allocate(operand.bytes()));
         if (operand.access != Access::out) fill_random(operand, buffers_.back().get(), rng);
+        pointers.push_back(buffers_.back().get());
       }
-      pointers_.push_back(buffers_.back().get());
     }
     workspace_ = allocate(kernel_->workspace_bytes());
   }
   void run() {
-    kernel_->run(pointers_, workspace_.get(), context_);
+    kernel_->run(sets_[static_cast<size_t>(context_.step) % sets_.size()], workspace_.get(), context_);
     ++context_.step;
   }
   int64_t workspace_bytes() const { return kernel_->workspace_bytes(); }
@@ -78,7 +91,7 @@ class Bench {
  private:
   std::unique_ptr<Kernel> kernel_;
   std::vector<Buffer> buffers_;
-  std::vector<void*> pointers_;
+  std::vector<std::vector<void*>> sets_;
   Buffer workspace_;
   RunContext context_;
 };

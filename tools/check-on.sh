@@ -56,6 +56,7 @@ inside() {
     mount -t proc proc "$dir/proc"
     mount -t tmpfs tmpfs "$dir/tmp"
     mount --rbind /dev "$dir/dev"
+    mount --rbind /sys "$dir/sys"
     exec chroot "$dir" /usr/bin/env HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
       OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
       bash -c "cd /src/ff && $*"

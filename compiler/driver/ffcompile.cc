@@ -281,6 +281,17 @@ void print_summary(const SearchResult& found, const Plan& plan, const std::strin
   }
 }
 
+/// What the costs stand on, where it is not measurements alone.
+void print_sources(const CostCounts& counts, const std::string& machine) {
+  if (counts.measured == 0 || counts.interpolated + counts.estimated == 0) return;
+  std::fprintf(
+      stderr,
+      "note: costs of %ld kernels as measured, of %ld from measurements of other shapes, of %ld from the "
+      "rates of machine %s\n",
+      static_cast<long>(counts.measured), static_cast<long>(counts.interpolated),
+      static_cast<long>(counts.estimated), machine.c_str());
+}
+
 void print_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
 }
@@ -311,6 +322,7 @@ int compile(const Flags& f) {
   if (!f.report.empty()) {
     write_text(f.report, search_report(found, {f.model, machine.name(), f.seed}, costs.model->counts()));
   }
+  print_sources(costs.model->counts(), machine.name());
   const std::string strategy = to_text(found.best, problem, hashes);
   if (f.emit == "strategy") return std::cout << strategy, 0;
   if (!f.strategy.empty() && !f.report.empty() && f.output.empty()) return 0;

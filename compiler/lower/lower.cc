@@ -4,15 +4,10 @@
 #include <map>
 
 #include "compiler/base/check.h"
-#include "compiler/lower/arena.h"
+#include "compiler/lower/scratch.h"
 
 namespace ff {
 namespace {
-
-/// After this many instructions a send is waited for, so that its buffer's memory is free again.
-constexpr int32_t kSendHorizon = 16;
-
-bool asynchronous(const Instruction& i) { return i.kind != InstructionKind::kernel; }
 
 class EntryLowering {
  public:
@@ -28,6 +23,7 @@ class EntryLowering {
         groups_(groups),
         emitted_(tasks.tasks.size()),
         buffers_(tasks.tensors.size()),
+        parents_(programs.size()),
         first_buffer_(programs.size()) {
     for (size_t t = 0; t < buffers_.size(); ++t) {
       if (tasks.tensors[t]) buffers_[t].assign(tasks.tensors[t]->instances.size(), -1);
@@ -47,8 +43,8 @@ class EntryLowering {
     for (int32_t task : timeline_.order) emit(task);
     set_outputs();
     for (size_t d = 0; d < programs_.size(); ++d) {
-      wait_for_sends(d);
-      place_scratch(d);
+      const std::vector<int32_t> complete = wait_for_all(entry(d));
+      place_scratch(programs_[d], first_buffer_[d], parents_[d], complete);
     }
   }
 
@@ -105,7 +101,7 @@ class EntryLowering {
     }
     number = static_cast<int32_t>(buffers.size());
     buffers.push_back(std::move(b));
-    parents_[{i.device.value, number}] = parent;
+    parents_[i.device.index()][number] = parent;
     return number;
   }
 
@@ -186,7 +182,7 @@ class EntryLowering {
     b.bytes = it->second;
     auto& buffers = programs_[device.index()].buffers;
     instruction.workspace = static_cast<int32_t>(buffers.size());
-    parents_[{device.value, instruction.workspace}] = -1;
+    parents_[device.index()][instruction.workspace] = -1;
     buffers.push_back(std::move(b));
   }
 
@@ -268,6 +264,7 @@ class EntryLowering {
 
   int32_t group_of(const std::vector<DeviceId>& devices) {
     std::vector<int32_t> ranks;
+    ranks.reserve(devices.size());
     for (DeviceId d : devices) ranks.push_back(d.value);
     const auto at = std::find(groups_.begin(), groups_.end(), ranks);
     if (at != groups_.end()) return static_cast<int32_t>(at - groups_.begin());
@@ -333,79 +330,6 @@ class EntryLowering {
     for (TensorId id : graph_.outputs) keep(id);
   }
 
-  /// Every asynchronous instruction that nobody waits for is waited for a little later, where that cannot
-  /// stall long.
-  void wait_for_sends(size_t device) {
-    auto& list = entry(device).instructions;
-    const auto n = static_cast<int32_t>(list.size());
-    done_.assign(list.size(), n);
-    for (int32_t i = 0; i < n; ++i) {
-      auto& waits = list[static_cast<size_t>(i)].waits;
-      std::erase_if(waits, [&](int32_t w) { return done_[static_cast<size_t>(w)] < i; });
-      for (int32_t w : waits) done_[static_cast<size_t>(w)] = i;
-      const int32_t old = i - kSendHorizon;
-      if (old >= 0 && asynchronous(list[static_cast<size_t>(old)]) && done_[static_cast<size_t>(old)] == n) {
-        const bool later = std::any_of(list.begin() + i, list.end(), [old](const Instruction& x) {
-          return std::find(x.waits.begin(), x.waits.end(), old) != x.waits.end();
-        });
-        if (later) continue;
-        waits.push_back(old);
-        done_[static_cast<size_t>(old)] = i;
-      }
-    }
-  }
-
-  /// Offsets of this entry's scratch buffers by the instructions between which they live.
-  void place_scratch(size_t device) {
-    Program& program = programs_[device];
-    auto& list = entry(device).instructions;
-    const auto end = static_cast<int32_t>(list.size());
-    const size_t count = program.buffers.size() - first_buffer_[device];
-    std::vector<ArenaRequest> lives(count, {0, end, -1, 0});
-    const auto touch = [&](int32_t b, int32_t from, int32_t to) {
-      if (b < 0) return;
-      while (true) {
-        const auto it = parents_.find({static_cast<int32_t>(device), b});
-        if (it == parents_.end()) return;  // persistent
-        if (it->second < 0) break;
-        b = it->second;
-      }
-      ArenaRequest& life = lives[static_cast<size_t>(b) - first_buffer_[device]];
-      life.first = std::min(life.first, from);
-      life.last = std::max(life.last, to);
-    };
-    for (int32_t i = 0; i < end; ++i) {
-      const Instruction& instruction = list[static_cast<size_t>(i)];
-      const int32_t last = asynchronous(instruction) ? done_[static_cast<size_t>(i)] : i;
-      for (int32_t b : instruction.operands) touch(b, i, last);
-      touch(instruction.workspace, i, i);
-    }
-    for (int32_t b : entry(device).outputs) touch(b, end, end);
-    std::vector<ArenaRequest> requests;
-    std::vector<size_t> owners;
-    for (size_t k = 0; k < count; ++k) {
-      const Buffer& b = program.buffers[first_buffer_[device] + k];
-      const auto it =
-          parents_.find({static_cast<int32_t>(device), static_cast<int32_t>(first_buffer_[device] + k)});
-      if (it == parents_.end() || it->second >= 0) continue;
-      ArenaRequest request = lives[k];
-      if (request.last < 0) request.first = request.last = end;  // an output that nothing reads
-      if (b.origin == Origin::input) request.first = 0;
-      request.bytes = b.bytes;
-      requests.push_back(request);
-      owners.push_back(first_buffer_[device] + k);
-    }
-    program.scratch_bytes = std::max(program.scratch_bytes, plan_arena(requests));
-    for (size_t i = 0; i < requests.size(); ++i) program.buffers[owners[i]].offset = requests[i].offset;
-    for (size_t k = 0; k < count; ++k) {
-      const auto it =
-          parents_.find({static_cast<int32_t>(device), static_cast<int32_t>(first_buffer_[device] + k)});
-      if (it == parents_.end() || it->second < 0) continue;
-      program.buffers[first_buffer_[device] + k].offset +=
-          program.buffers[static_cast<size_t>(it->second)].offset;
-    }
-  }
-
   const Graph& graph_;
   const Problem& problem_;
   const TaskGraph& tasks_;
@@ -414,12 +338,11 @@ class EntryLowering {
   std::vector<Program>& programs_;
   std::vector<std::vector<int32_t>>& groups_;
   std::vector<std::vector<int32_t>> predecessors_;
-  std::vector<std::vector<Emitted>> emitted_;               // by task
-  std::vector<std::vector<int32_t>> buffers_;               // by tensor and instance
-  std::map<std::pair<int32_t, int32_t>, int32_t> parents_;  // of (device, scratch buffer or view); -1: a root
-  std::vector<size_t> first_buffer_;                        // of this entry, by device
+  std::vector<std::vector<Emitted>> emitted_;        // by task
+  std::vector<std::vector<int32_t>> buffers_;        // by tensor and instance
+  std::vector<std::map<int32_t, int32_t>> parents_;  // by device: of a scratch buffer or view; -1: a root
+  std::vector<size_t> first_buffer_;                 // of this entry, by device
   std::map<std::string, int64_t> workspace_bytes_;
-  std::vector<int32_t> done_;  // by instruction: where it is waited for first
   int32_t next_tag_ = 0;
 };
 

@@ -114,10 +114,7 @@ std::vector<const onnx::NodeProto*> Importer::needed_nodes() {
 
 Value Importer::weight_value(const onnx::TensorProto& proto, const std::string& name) {
   const auto type = dtype_of_onnx(proto.data_type());
-  if (!type) {
-    throw UserError(path_ + ": initializer '" + name + "' has type " + onnx_type_name(proto.data_type()) +
-                    ", which is not supported");
-  }
+  if (!type) throw Unsupported("a value of type " + onnx_type_name(proto.data_type()));
   tensors_[name] = &proto;
   const Shape shape(proto.dims().begin(), proto.dims().end());
   if (!is_float(*type)) {
@@ -137,7 +134,12 @@ Value Importer::weight_value(const onnx::TensorProto& proto, const std::string& 
 
 void Importer::import_initializers() {
   for (const auto& proto : model_.graph().initializer()) {
-    if (readers_.contains(proto.name())) values_[proto.name()] = weight_value(proto, proto.name());
+    if (!readers_.contains(proto.name())) continue;
+    if (dtype_of_onnx(proto.data_type())) {
+      values_[proto.name()] = weight_value(proto, proto.name());
+    } else {
+      untyped_[proto.name()] = onnx_type_name(proto.data_type());
+    }
   }
 }
 
@@ -203,6 +205,10 @@ void Importer::import_node(const onnx::NodeProto& proto) {
   const NodeRule* rule = find_rule(proto.op_type());
   bool known = true;
   for (const std::string& in : proto.input()) known &= in.empty() || values_.contains(in);
+  for (const std::string& in : proto.input()) {
+    if (const auto it = untyped_.find(in); it != untyped_.end())
+      return refuse(proto, "initializer '" + in + "' has type " + it->second + ", which is not supported");
+  }
   if (!known) {
     // Behind one that was refused.
     if (rule == nullptr) refuse(proto, "unknown operator");
@@ -411,35 +417,6 @@ namespace ff {
 
 ImportedModel import_model(const std::string& path, const ImportOptions& options) {
   return onnx_import::Importer(path, options).run();
-}
-
-std::string describe(const ImportedModel& model) {
-  const Graph& graph = model.graph;
-  const auto type = [](const Tensor& t) {
-    return std::string(name(t.dtype)) + "[" + to_string(t.shape) + "]";
-  };
-  std::string out = "model " + model.file + ", batch " + std::to_string(graph.batch) + "\ninputs:\n";
-  for (TensorId id : graph.inputs) out += "  " + graph.tensor(id).name + ": " + type(graph.tensor(id)) + "\n";
-  out += "outputs:\n";
-  for (TensorId id : graph.outputs)
-    out += "  " + graph.tensor(id).name + ": " + type(graph.tensor(id)) + "\n";
-  constexpr const char* kTitles[] = {"trained parameters", "frozen parameters", "state"};
-  for (int role = 0; role < 3; ++role) {
-    int64_t elements = 0;
-    std::string lines;
-    for (const Tensor& t : graph.tensors) {
-      if (t.kind != TensorKind::parameter || static_cast<int>(t.source.role) != role) continue;
-      elements += volume(t.shape);
-      lines += "  " + t.name + ": " + type(t) + "\n";
-    }
-    if (!lines.empty())
-      out += std::string(kTitles[role]) + " (" + std::to_string(elements) + " elements):\n" + lines;
-  }
-  if (!model.unsupported.empty()) out += "unsupported nodes:\n";
-  for (const UnsupportedNode& u : model.unsupported)
-    out += "  node '" + u.node + "' (" + u.type + "): " + u.reason + "\n";
-  for (const std::string& note : model.notes) out += "note: " + note + "\n";
-  return out;
 }
 
 }  // namespace ff

@@ -71,6 +71,7 @@ class Importer {
   int64_t opset_ = 0;
   ImportedModel result_;
   std::unordered_map<std::string, Value> values_;
+  std::unordered_map<std::string, std::string> untyped_;  // initializers of types that are not computed with
   std::unordered_map<std::string, const onnx::TensorProto*>
       tensors_;                                   // initializers and Constant nodes by name
   std::unordered_map<std::string, int> readers_;  // how many nodes read a name

@@ -86,17 +86,26 @@ void linear_gradient(const Op& op, GradientBuilder& out) {
 }
 
 void identity_gradient(const Op& op, GradientBuilder& out) {
-  const TensorId dx = out.input_gradient(op.inputs[0]);
-  if (dx.valid()) out.emit("grad", "Identity", {}, {out.output_gradient(op.outputs[0])}, {dx});
+  const TensorId dy = out.output_gradient(op.outputs[0]);
+  if (out.pass_gradient(op.inputs[0], dy)) return;
+  if (const TensorId dx = out.input_gradient(op.inputs[0]); dx.valid())
+    out.emit("grad", "Identity", {}, {dy}, {dx});
 }
 
+/// With relu=1 the result is max(0, a + b).
 void sum_gradient(const Op& op, GradientBuilder& out) {
-  const TensorId dy = out.output_gradient(op.outputs[0]);
+  TensorId dy = out.output_gradient(op.outputs[0]);
+  if (op.attributes.integer("relu", 0) != 0) {
+    const TensorId dz = out.temporary("relu_grad", op.outputs[0]);
+    out.emit("relu_grad", "ReluGrad", {}, {op.outputs[0], dy}, {dz});
+    dy = dz;
+  }
   for (size_t i = 0; i < 2; ++i) {
+    const double scale = op.type == "Sub" && i == 1 ? -1.0 : 1.0;
+    const bool same = out.graph().tensor(op.inputs[i]).shape == out.graph().tensor(dy).shape;
+    if (same && scale == 1.0 && out.pass_gradient(op.inputs[i], dy)) continue;
     const TensorId dx = out.input_gradient(op.inputs[i]);
     if (!dx.valid()) continue;
-    const double scale = op.type == "Sub" && i == 1 ? -1.0 : 1.0;
-    const bool same = out.graph().tensor(dx).shape == out.graph().tensor(dy).shape;
     const std::string part = i == 0 ? "grad_a" : "grad_b";
     if (same && scale == 1.0) {
       out.emit(part, "Identity", {}, {dy}, {dx});

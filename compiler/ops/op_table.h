@@ -45,6 +45,9 @@ class GradientBuilder {
   virtual TensorId output_gradient(TensorId output) = 0;
   /// The tensor that the gradient of an input is to be written to; invalid if it is not needed.
   virtual TensorId input_gradient(TensorId input) = 0;
+  /// Makes `dy` the gradient of an input of the same shape without a copy, or says false: another op reads
+  /// the input too, or it is a parameter. True also where no gradient is needed.
+  virtual bool pass_gradient(TensorId input, TensorId dy) = 0;
   /// A gradient between two backward ops of this rule: shape, type, layout and batch axis of `like`.
   virtual TensorId temporary(std::string_view part, TensorId like) = 0;
   /// Appends a backward op; it follows the forward op's config.

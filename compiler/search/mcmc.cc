@@ -193,7 +193,10 @@ void Chain::run(int64_t proposals, double beta, const std::function<bool()>& sto
     const double threshold = acceptance_threshold(current_score_.penalised(), rng_.uniform(), beta);
     Strategy next = proposer_.propose(current_, rng_);
     if (next == current_) continue;
-    const Score score = evaluate(next);
+    // What takes longer than the threshold is rejected, whatever its memory.
+    const auto result = simulator_.evaluate_below(next, static_cast<Nanoseconds>(std::min(threshold, 9e18)));
+    if (!result) continue;
+    const Score score = score_of(*result, simulator_.machine(), options_.memory_limit);
     if (score.penalised() > threshold) continue;
     ++accepted_;
     keep(next, score);

@@ -9,7 +9,7 @@
 
 namespace ff {
 
-Timeline simulate(const TaskGraph& graph) {
+Timeline simulate(const TaskGraph& graph, Nanoseconds limit) {
   const size_t n = graph.tasks.size();
   Timeline out;
   out.ready.assign(n, 0);
@@ -36,6 +36,7 @@ Timeline simulate(const TaskGraph& graph) {
     out.end[t] = end;
     out.makespan = std::max(out.makespan, end);
     out.order.push_back(task);
+    if (end > limit) return out;
     for (int32_t next : graph.successors[t]) {
       const auto s = static_cast<size_t>(next);
       out.ready[s] = std::max(out.ready[s], end);
@@ -46,9 +47,7 @@ Timeline simulate(const TaskGraph& graph) {
   return out;
 }
 
-struct Simulator::Cache {
-  KernelCosts costs;
-};
+struct Simulator::Cache : BuildCache {};
 
 Simulator::Simulator(const Problem& problem, const Machine& machine, CostModel& costs)
     : problem_(problem), machine_(machine), costs_(costs), cache_(std::make_unique<Cache>()) {}
@@ -56,12 +55,19 @@ Simulator::Simulator(const Problem& problem, const Machine& machine, CostModel& 
 Simulator::~Simulator() = default;
 
 TaskGraph Simulator::build(const Strategy& strategy, const Homes* homes) {
-  return GraphBuilder(problem_, machine_, costs_, strategy, cache_->costs, homes).build();
+  return GraphBuilder(problem_, machine_, costs_, strategy, *cache_, homes).build();
 }
 
 SimulationResult Simulator::evaluate(const Strategy& strategy) {
   const TaskGraph graph = build(strategy);
   return evaluate(graph, simulate(graph));
+}
+
+std::optional<SimulationResult> Simulator::evaluate_below(const Strategy& strategy, Nanoseconds limit) {
+  const TaskGraph graph = build(strategy);
+  const Timeline timeline = simulate(graph, limit);
+  if (timeline.makespan > limit) return {};
+  return evaluate(graph, timeline);
 }
 
 SimulationResult Simulator::evaluate(const TaskGraph& graph, const Timeline& timeline) const {

@@ -6,6 +6,8 @@
 // strategy alone, so the timeline is unique.
 #pragma once
 
+#include <limits>
+#include <optional>
 #include <string>
 
 #include "compiler/simulator/task_graph.h"
@@ -18,8 +20,8 @@ struct Timeline {
   Nanoseconds makespan = 0;
 };
 
-/// Simulates a task graph. InternalError if it has a cycle.
-Timeline simulate(const TaskGraph& graph);
+/// Simulates a task graph, whole or until a task ends later than `limit`. InternalError if it has a cycle.
+Timeline simulate(const TaskGraph& graph, Nanoseconds limit = std::numeric_limits<Nanoseconds>::max());
 
 /// By TensorId: the boxes of a parameter and their devices; empty: not given.
 using Homes = std::vector<std::vector<TensorWrite>>;
@@ -44,6 +46,8 @@ class Simulator {
   TaskGraph build(const Strategy& strategy, const Homes* homes = nullptr);
   /// Time and memory.
   SimulationResult evaluate(const Strategy& strategy);
+  /// The same, or nothing if the step takes longer than `limit`: found out early, without its memory.
+  std::optional<SimulationResult> evaluate_below(const Strategy& strategy, Nanoseconds limit);
   SimulationResult evaluate(const TaskGraph& graph, const Timeline& timeline) const;
 
   const Problem& problem() const { return problem_; }

@@ -1,5 +1,6 @@
 // Reverse-mode differentiation over the op table. A tensor's gradient is written by every op that reads the
-// tensor; the writers are addends, so no op adds them.
+// tensor; the writers are addends, so no op adds them. Where one op alone reads it, and its gradient is the
+// result's as it is (a sum), the two are one tensor.
 
 #include <algorithm>
 #include <map>
@@ -13,13 +14,17 @@ namespace {
 
 class Differentiation : public GradientBuilder {
  public:
-  explicit Differentiation(Graph& graph) : graph_(graph), needs_(graph.tensors.size(), false) {
+  explicit Differentiation(Graph& graph)
+      : graph_(graph), needs_(graph.tensors.size(), false), readers_(graph.tensors.size(), 0) {
     for (size_t t = 0; t < graph.tensors.size(); ++t) {
       const Tensor& tensor = graph.tensors[t];
       needs_[t] = tensor.kind == TensorKind::parameter && tensor.source.role == ParameterRole::trained;
     }
     for (const Op& op : graph.ops) {
       if (op.phase != Phase::forward) continue;
+      for (TensorId i : op.inputs) {
+        if (i.valid()) ++readers_[i.index()];
+      }
       const bool any = std::any_of(op.inputs.begin(), op.inputs.end(),
                                    [&](TensorId i) { return i.valid() && needs_[i.index()]; });
       for (TensorId out : op.outputs) {
@@ -76,6 +81,13 @@ class Differentiation : public GradientBuilder {
     return it->second;
   }
 
+  bool pass_gradient(TensorId input, TensorId dy) override {
+    if (!input.valid() || !needs_[input.index()]) return true;
+    if (readers_[input.index()] != 1 || graph_.tensor(input).kind == TensorKind::parameter) return false;
+    FF_CHECK(graph_.tensor(input).shape == graph_.tensor(dy).shape) << graph_.tensor(input).name;
+    return gradients_.try_emplace(input, dy).second;
+  }
+
   void emit(std::string_view part, std::string type, Attributes attributes, std::vector<TensorId> inputs,
             std::vector<TensorId> outputs) override {
     Op op;
@@ -100,6 +112,7 @@ class Differentiation : public GradientBuilder {
  private:
   Graph& graph_;
   std::vector<bool> needs_;
+  std::vector<int> readers_;  // forward ops
   std::map<TensorId, TensorId> gradients_;
   const Op* forward_ = nullptr;
   OpId leader_;

@@ -21,7 +21,8 @@ void fuse_relu(Graph& graph) {
     const int32_t p = producer[relu.inputs[0].index()];
     if (p < 0 || gone[static_cast<size_t>(p)]) continue;
     Op& op = graph.ops[static_cast<size_t>(p)];
-    if ((op.type != "Conv" && op.type != "BatchNorm" && op.type != "MatMul") || op.attributes.has("relu"))
+    if ((op.type != "Conv" && op.type != "BatchNorm" && op.type != "MatMul" && op.type != "Add") ||
+        op.attributes.has("relu"))
       continue;
     op.attributes.set("relu", int64_t{1});
     op.outputs[0] = relu.outputs[0];

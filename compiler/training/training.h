@@ -46,7 +46,7 @@ Graph make_eval_graph(const Graph& training);
 // The passes.
 
 void attach_losses(Graph& graph, const std::vector<LossSpec>& losses, std::vector<std::string>& notes);
-/// Conv, BatchNorm and MatMul take a Relu that alone reads them as their attribute relu=1.
+/// Conv, BatchNorm, MatMul and Add take a Relu that alone reads them as their attribute relu=1.
 void fuse_relu(Graph& graph);
 void differentiate(Graph& graph);
 void add_updates(Graph& graph, const std::string& optimizer, std::vector<std::string>& notes);

@@ -62,15 +62,16 @@ void for_each(const Box& box, const Shape& whole, Layout layout, Body body) {
   }
 }
 
-double made_up(const std::string& name, int64_t linear, int64_t step) {
-  return 2 * to_unit(counter_random(hash_bytes(name), static_cast<uint64_t>(step),
-                                    static_cast<uint64_t>(linear))) -
-         1;
+/// In [-1, 1), and an f32: training in f32 and in f64 starts from the same numbers.
+float made_up(const std::string& name, int64_t linear, int64_t step) {
+  const double unit =
+      to_unit(counter_random(hash_bytes(name), static_cast<uint64_t>(step), static_cast<uint64_t>(linear)));
+  return static_cast<float>(2 * unit - 1);
 }
 
 void load(const Parameter& p, const Box& box, void* out) {
   for_each(box, p.shape, Layout::row_major, [&](int64_t place, int64_t linear) {
-    double value = 0.7 * made_up(p.name, linear, 0);
+    double value = 0.7F * made_up(p.name, linear, 0);
     if (p.kind == ParameterKind::state) value = 0;
     set_element(out, p.dtype, place, value);
   });
@@ -94,49 +95,59 @@ void fill_inputs(const Plan& plan, Interpreter& interpreter, int64_t step) {
 
 }  // namespace
 
-Trained train(const Graph& training, const Problem& problem, const Strategy& strategy,
-              const TrainOptions& options) {
+Plan compile(const Problem& problem, const Strategy& strategy, cpu::Flavor flavor) {
   const Machine machine = load_machine("cpu-4:devices=" + std::to_string(problem.num_devices()));
   RooflineCost costs;
   problem.check(strategy);
+  const auto workspace = [&](const KernelCall& call) {
+    return cpu::make_kernel(call, flavor)->workspace_bytes();
+  };
+  Plan out = make_plan({&problem, nullptr, &machine}, strategy, costs, workspace, false);
+  verify(out);
+  return out;
+}
+
+Trained train(const Plan& plan, Communicator& comm, const TrainOptions& options) {
   const auto make = [&](const KernelCall& call) { return cpu::make_kernel(call, options.flavor); };
+  const Program& program = plan.programs[static_cast<size_t>(comm.rank())];
+  Interpreter interpreter(program, plan.groups, comm, make, {.fill_nan = true});
+  load_parameters(plan.parameters, interpreter, load);
+  RunContext context;
+  context.learning_rate = options.learning_rate;
+  context.seed = 5;
+  // A gradient that is zero but for rounding (of a bias before a normalisation) must not be scaled up by
+  // Adam.
+  context.epsilon = 1e-2;
+  for (int step = 0; step < options.steps; ++step) {
+    context.step = step;
+    fill_inputs(plan, interpreter, step);
+    interpreter.execute("train_step", context);
+  }
   Trained out;
-  out.plan = make_plan(
-      {&problem, nullptr, &machine}, strategy, costs,
-      [&](const KernelCall& call) { return make(call)->workspace_bytes(); }, false);
-  verify(out.plan);
-  const TensorId loss = training.loss;
+  if (comm.rank() == 0 && options.steps > 0) {
+    const int32_t loss = interpreter.entry("train_step").outputs.at(0);
+    const DType type = program.buffers[static_cast<size_t>(loss)].dtype;
+    out.loss = get_element(static_cast<const char*>(interpreter.data(loss)), type, 0);
+  }
+  GatheredParameters gathered = gather_parameters(plan.parameters, interpreter, comm);
+  out.values = std::move(gathered.values);
+  out.differing_replicas = std::move(gathered.differing_replicas);
+  return out;
+}
+
+Trained train(const Problem& problem, const Strategy& strategy, const TrainOptions& options) {
+  Plan plan = compile(problem, strategy, options.flavor);
+  Trained out;
   ThreadWorldOptions world;
   world.yield_seed = options.interleave_seed;
   run_threads(
       problem.num_devices(),
       [&](Communicator& comm) {
-        const Program& program = out.plan.programs[static_cast<size_t>(comm.rank())];
-        Interpreter interpreter(program, out.plan.groups, comm, make, {.fill_nan = true});
-        load_parameters(out.plan.parameters, interpreter, load);
-        RunContext context;
-        context.learning_rate = options.learning_rate;
-        context.seed = 5;
-        // A gradient that is zero but for rounding (of a bias before a normalisation) must not be scaled up
-        // by Adam.
-        context.epsilon = 1e-2;
-        for (int step = 0; step < options.steps; ++step) {
-          context.step = step;
-          fill_inputs(out.plan, interpreter, step);
-          interpreter.execute("train_step", context);
-        }
-        if (comm.rank() == 0) {
-          const int32_t b = interpreter.entry("train_step").outputs.at(0);
-          out.loss =
-              get_element(static_cast<const char*>(interpreter.data(b)), training.tensor(loss).dtype, 0);
-        }
-        GatheredParameters gathered = gather_parameters(out.plan.parameters, interpreter, comm);
-        if (comm.rank() == 0) {
-          out.values = std::move(gathered.values);
-          out.differing_replicas = std::move(gathered.differing_replicas);
-        }
+        Trained mine = train(plan, comm, options);
+        if (comm.rank() == 0) out = std::move(mine);
       },
       world);
+  out.plan = std::move(plan);
   return out;
 }
 

@@ -45,23 +45,17 @@ void count(const Problem& problem, const Strategy& strategy, const Plan& plan) {
 
 void check_case(uint64_t seed) {
   Rng rng(seed);
-  const Graph net = random_net(rng);
-  TrainingOptions options;
-  // Squared errors are not bounded: a small rate keeps the nets from running away.
-  const bool squares = rng.below(4) == 0;
-  options.losses = {parse_loss(squares ? "mse" : "softmax-cross-entropy")};
-  const double rate = squares ? 1e-5 : 1e-2;
-  constexpr const char* kOptimizers[] = {"sgd", "momentum", "adam", "adamw"};
-  options.optimizer = kOptimizers[rng.below(4)];
-  options.precision = DType::f64;
+  RandomTraining drawn = random_training(rng);
+  drawn.options.precision = DType::f64;
+  const double rate = drawn.learning_rate;
   std::vector<std::string> notes;
-  const Graph training = make_training_graph(net, options, notes);
+  const Graph training = make_training_graph(std::move(drawn.net), drawn.options, notes);
   const int devices = static_cast<int>(1 + rng.below(5));
   const Problem one(training, 1);
   const Problem many(training, devices);
-  const Trained expected = train(training, one, single_device(one), {.learning_rate = rate});
+  const Trained expected = train(one, single_device(one), {.learning_rate = rate});
   const Strategy strategy = random_strategy(many, rng);
-  const Trained got = train(training, many, strategy, {.interleave_seed = seed + 1, .learning_rate = rate});
+  const Trained got = train(many, strategy, {.interleave_seed = seed + 1, .learning_rate = rate});
   count(many, strategy, got.plan);
   INFO("loss " << expected.loss);
   CHECK(largest_difference(training, got.values, expected.values) < 1e-10);

@@ -236,6 +236,18 @@ class Net {
 
 Graph random_net(Rng& rng) { return Net(rng).build(); }
 
+RandomTraining random_training(Rng& rng) {
+  RandomTraining out;
+  out.net = random_net(rng);
+  // Squared errors are not bounded: a small rate keeps the nets from running away.
+  const bool squares = rng.below(4) == 0;
+  out.options.losses = {parse_loss(squares ? "mse" : "softmax-cross-entropy")};
+  out.learning_rate = squares ? 1e-5 : 1e-2;
+  constexpr const char* kOptimizers[] = {"sgd", "momentum", "adam", "adamw"};
+  out.options.optimizer = kOptimizers[rng.below(4)];
+  return out;
+}
+
 Strategy random_strategy(const Problem& problem, Rng& rng) {
   const int devices = problem.num_devices();
   Strategy out;

@@ -4,12 +4,21 @@
 #include "compiler/base/rng.h"
 #include "compiler/graph/graph.h"
 #include "compiler/partition/config.h"
+#include "compiler/training/training.h"
 
 namespace ff::test {
 
 /// A forward graph of a few layers: convolutions, pooling, normalisation, residual adds, concatenations, then
 /// matrix products. Uneven sizes; parameters named p0, p1, ..., to be filled by the caller.
 Graph random_net(Rng& rng);
+
+/// A net and how it is trained: loss, optimizer, learning rate.
+struct RandomTraining {
+  Graph net;
+  TrainingOptions options;
+  double learning_rate = 0;
+};
+RandomTraining random_training(Rng& rng);
 
 /// A config for every op: random degrees (contracted dimensions too), replicas, devices; several cells may
 /// share a device.

@@ -1,22 +1,27 @@
 #!/usr/bin/python3
-"""Makes the goldens of pytorch_test.cc: small networks exported by PyTorch, a batch, and what 5 steps of SGD with momentum do
-to their weights in double and in single precision. Needs Debian's python3-torch and python3-onnx.
+"""Makes the goldens of pytorch_test.cc: networks exported by PyTorch, a batch, and what 5 steps of SGD with momentum do to their
+weights in double and in single precision. Needs Debian's python3-torch and python3-onnx, the large ones python3-torchvision.
 
-    test/golden/make_goldens.py [NAME ...]        # writes test/golden/data/NAME.onnx and NAME.bin
+    test/golden/make_goldens.py [--out FOLDER] [NAME ...]        # writes NAME.onnx and NAME.bin, into test/golden/data
 
-NAME.bin, little-endian: int64 steps, float64 learning rate, momentum; the images (or tokens) as float32 and the labels as int64, each after
+The small networks (lenet, residual, words) are committed; torchvision's alexnet and resnet50 are made by torchvision.sh.
+
+NAME.bin, little-endian: int64 steps, float64 learning rate, momentum; the images (tokens, too) as float32 and the labels as int64, each after
 their int64 number of elements; then for every weight: int64 length and the bytes of its name, int64 number of elements, float64
-update in double precision (its value after the steps less before), float64 norm of (single less double precision's update).
+update in double precision (its value after the steps less before), float64 norm of (single less double precision's update), the
+largest of several runs.
 """
+import argparse
 import pathlib
 import struct
-import sys
 
 import torch
 from torch import nn
 
-STEPS, LR, MOMENTUM = 5, 0.02, 0.9
-HERE = pathlib.Path(__file__).resolve().parent / "data"
+STEPS, MOMENTUM = 5, 0.9
+# How single precision is computed: memory format, and whether by oneDNN. Each rounds otherwise, and the largest of their errors is
+# that of single precision. (A ReLU or a maximum that rounding decides changes much; in one run it may go right by chance.)
+WAYS = [(memory_format, onednn) for memory_format in (torch.contiguous_format, torch.channels_last) for onednn in (True, False)]
 
 
 class LeNet(nn.Module):
@@ -54,7 +59,7 @@ class Residual(nn.Module):
 
 
 class Words(nn.Module):
-    """A classifier of texts: an embedding of tokens and one of places, whose matrix also gives the scores of the words (tied)."""
+    """A classifier of texts: an embedding of tokens, whose matrix also gives the scores of the words (tied), and one of places."""
 
     def __init__(self):
         super().__init__()
@@ -69,12 +74,31 @@ class Words(nn.Module):
 
 
 VOCABULARY = 11
-NETS = {"lenet": (LeNet, (6, 1, 12, 12), 10), "residual": (Residual, (6, 3, 9, 9), 5), "words": (Words, (6, 4), VOCABULARY)}
 
 
-def train(net, images, labels):
+def torchvision_net(name):
+    import torchvision  # pylint: disable=import-outside-toplevel
+    net = getattr(torchvision.models, name)()
+    for module in net.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    return net
+
+
+# The network, the shape of a batch, the classes that occur in it, the learning rate: such that the loss falls by a fifth.
+NETS = {
+    "lenet": (LeNet, (6, 1, 12, 12), 10, 0.2),
+    "residual": (Residual, (6, 3, 9, 9), 5, 0.045),
+    "words": (Words, (6, 4), VOCABULARY, 0.02),
+    "alexnet": (lambda: torchvision_net("alexnet"), (8, 3, 224, 224), 4, 0.05),
+    "resnet50": (lambda: torchvision_net("resnet50"), (8, 3, 128, 128), 4, 0.002),
+}
+SMALL = ["lenet", "residual", "words"]
+
+
+def train(net, images, labels, rate):
     before = {name: p.detach().clone() for name, p in net.named_parameters()}
-    optimizer = torch.optim.SGD(net.parameters(), lr=LR, momentum=MOMENTUM)
+    optimizer = torch.optim.SGD(net.parameters(), lr=rate, momentum=MOMENTUM)
     losses = []
     for _ in range(STEPS):
         optimizer.zero_grad()
@@ -82,37 +106,52 @@ def train(net, images, labels):
         losses.append(loss.item())
         loss.backward()
         optimizer.step()
-    print("  losses", [round(v, 4) for v in losses])
+    print("  losses", [round(v, 4) for v in losses], flush=True)
+    assert losses[-1] <= 0.8 * losses[0], "the loss falls by less than a fifth"
     return {name: (p.detach() - before[name]).double() for name, p in net.named_parameters()}
 
 
-def make(name):
+def make(name, folder):
     torch.manual_seed(7)
-    net, shape, classes = NETS[name][0](), NETS[name][1], NETS[name][2]
+    new_net, shape, classes, rate = NETS[name]
+    net = new_net()
     images = torch.randint(0, VOCABULARY, shape) if name == "words" else torch.randn(shape)
     labels = torch.randint(0, classes, (shape[0],))
     net.train()
-    torch.onnx.export(net, images, str(HERE / f"{name}.onnx"), opset_version=17, training=torch.onnx.TrainingMode.TRAINING,
+    state = {k: v.clone() for k, v in net.state_dict().items()}
+    torch.onnx.export(net, images, str(folder / f"{name}.onnx"), opset_version=17, training=torch.onnx.TrainingMode.TRAINING,
                       do_constant_folding=False, input_names=["image"], output_names=["logits"],
                       dynamic_axes={"image": {0: "batch"}} if name == "words" else None)
-    state = {k: v.clone() for k, v in net.state_dict().items()}
-    single = train(net, images, labels)
-    double_net = NETS[name][0]().double()
+    singles = []
+    for memory_format, onednn in WAYS if images.ndim == 4 else WAYS[:1] * 4:
+        net.load_state_dict(state)
+        order = torch.randperm(shape[0])
+        with torch.backends.mkldnn.flags(enabled=onednn):
+            singles.append(train(net.to(memory_format=memory_format), images[order].to(memory_format=memory_format), labels[order], rate))
+    double_net = new_net().double()
     double_net.load_state_dict({k: v.double() if v.is_floating_point() else v for k, v in state.items()})
     double_net.train()
-    double = train(double_net, images.double() if images.is_floating_point() else images, labels)
-    with open(HERE / f"{name}.bin", "wb") as out:
-        out.write(struct.pack("<qdd", STEPS, LR, MOMENTUM))
+    double = train(double_net, images.double() if images.is_floating_point() else images, labels, rate)
+    with open(folder / f"{name}.bin", "wb") as out:
+        out.write(struct.pack("<qdd", STEPS, rate, MOMENTUM))
         out.write(struct.pack("<q", images.numel()) + images.float().numpy().tobytes())
         out.write(struct.pack("<q", labels.numel()) + labels.numpy().tobytes())
         for key, update in double.items():
-            error = (single[key] - update).norm().item()
+            error = max((single[key] - update).norm().item() for single in singles)
             out.write(struct.pack("<q", len(key)) + key.encode())
             out.write(struct.pack("<q", update.numel()) + update.numpy().tobytes() + struct.pack("<d", error))
 
 
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent / "data")
+    parser.add_argument("names", nargs="*", default=SMALL, metavar="NAME", help=f"of {', '.join(NETS)}")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for name in arguments.names:
+        print(name, flush=True)
+        make(name, arguments.out)
+
+
 if __name__ == "__main__":
-    HERE.mkdir(exist_ok=True)
-    for chosen in sys.argv[1:] or NETS:
-        print(chosen)
-        make(chosen)
+    main()

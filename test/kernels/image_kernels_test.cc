@@ -182,6 +182,31 @@ TEST_CASE("f32 convolutions equal the f64 loops on random shapes") {
   }
 }
 
+TEST_CASE("f32 convolutions of blocks of channels equal the f64 loops") {
+  Rng rng(11);
+  for (const auto& [ci, co, window] : {std::tuple{32, 48, 1}, {16, 16, 3}, {64, 32, 3}, {48, 40, 1}}) {
+    const Shape x{2, ci, 5, 5}, w{co, ci, window, window}, y{2, co, 6 - window, 6 - window};
+    const auto last = [](const Shape& shape, Access access) {
+      return operand(shape, Layout::channels_last, access);
+    };
+    const auto row = [](const Shape& shape, Access access) {
+      return operand(shape, Layout::row_major, access);
+    };
+    KernelCall call{.kernel = "Conv", .attributes = {{"group", int64_t{1}}}, .operands = {}};
+    call.attributes.set("strides", Ints{1, 1});
+    call.attributes.set("dilations", Ints{1, 1});
+    call.attributes.set("pads", Ints{0, 0, 0, 0});
+    call.operands = {last(x, Access::in), row(w, Access::in), absent_operand(), last(y, Access::out)};
+    compare(call, random_operands(rng, call));
+    call.kernel = "ConvGradData";
+    call.operands = {last(y, Access::in), row(w, Access::in), last(x, Access::out)};
+    compare(call, random_operands(rng, call));
+    call.kernel = "ConvGradWeight";
+    call.operands = {last(x, Access::in), last(y, Access::in), row(w, Access::out), absent_operand()};
+    compare(call, random_operands(rng, call));
+  }
+}
+
 TEST_CASE("a convolution whose window is all padding gives the bias") {
   KernelCall call{.kernel = "Conv",
                   .attributes = {{"group", int64_t{1}},

@@ -9,7 +9,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1/bin" && pwd)
 steps=${2:-12}
-if ((EUID != 0)); then echo "needs root, to make network namespaces" >&2; exit 2; fi
+if ((EUID != 0)); then echo "skipped: network namespaces need root" >&2; exit 77; fi
 work=$(mktemp -d)
 trap '"$here/netns.sh" down >/dev/null 2>&1 || true; rm -rf "$work"' EXIT
 cd "$work"

@@ -61,7 +61,7 @@ agent() {
   while [[ ${1-} == -* ]]; do shift; done
   number=${1##*.}
   shift
-  core=$(((number - 1) % $(nproc)))
+  core=$(((number - 1) % $(nproc --all)))  # of all: the agent inherits the first host's core
   exec ip netns exec "ffhost$number" taskset -c "$core" unshare --uts bash -c "hostname ffhost$number; $*"
 }
 

@@ -1,67 +1,15 @@
 // Matrix products, softmax and losses, by their kernels: gradients against finite differences in f64, stages
 // against fused forms, fast kernels against plain loops, and values worked out by hand.
 #include <cmath>
-#include <random>
 
 #include "compiler/base/check.h"
 #include "test/catch.h"
-#include "test/support/evaluate.h"
+#include "test/ops/op_cases.h"
 
 namespace ff::test {
 namespace {
 
 using cpu::Flavor;
-
-struct Input {
-  std::string name;
-  Shape shape;
-  DType dtype = DType::f64;
-};
-
-/// A graph of one op over the given inputs (an empty name: absent).
-struct OneOp {
-  Graph graph;
-  OpId op;
-
-  OneOp(std::string type, Attributes attributes, const std::vector<Input>& inputs) {
-    std::vector<TensorId> ids;
-    for (const Input& in : inputs) {
-      Tensor t;
-      t.name = in.name, t.shape = in.shape, t.dtype = in.dtype, t.kind = TensorKind::input;
-      ids.push_back(in.name.empty() ? TensorId() : graph.add_tensor(std::move(t)));
-    }
-    op = add_op(graph, "y", std::move(type), std::move(attributes), std::move(ids));
-  }
-  TensorId input(size_t i) const { return graph.op(op).inputs[i]; }
-};
-
-std::vector<double> random_values(const Shape& shape, unsigned seed, double scale = 1) {
-  std::mt19937 random(seed);
-  std::normal_distribution<double> normal(0, scale);
-  std::vector<double> values(static_cast<size_t>(volume(shape)));
-  for (double& v : values) v = normal(random);
-  return values;
-}
-
-Values random_inputs(const OneOp& c, unsigned seed = 1) {
-  Values values;
-  for (TensorId id : c.graph.op(c.op).inputs) {
-    if (!id.valid()) continue;
-    const Tensor& t = c.graph.tensor(id);
-    if (is_float(t.dtype)) values[t.name] = random_values(t.shape, seed++);
-  }
-  return values;
-}
-
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    const double d = std::abs(a[i] - b[i]);
-    largest = std::isnan(d) ? INFINITY : std::max(largest, d);
-  }
-  return largest;
-}
 
 /// The inner product of the op's first output with `dy`; a scalar loss counts itself.
 double objective(const Graph& graph, const Values& given, const std::vector<double>& dy) {
@@ -347,6 +295,16 @@ TEST_CASE("binary cross-entropy of a large logit is the logit or nothing") {
   const OneOp c("BinaryCrossEntropy", {}, {{"x", {1}, DType::f32}, {"target", {1}, DType::f32}});
   CHECK(evaluate(c.graph, {{"x", {1000}}, {"target", {0}}}).at("y")[0] == 1000);
   CHECK(evaluate(c.graph, {{"x", {-1000}}, {"target", {0}}}).at("y")[0] == 0);
+}
+
+TEST_CASE("a reshape is split where leading axes can be cut alike") {
+  const auto text = [](const Shape& from, const Shape& to) {
+    const OneOp c("Reshape", {{"shape", to}}, {{"x", from}});
+    return to_text("Reshape", space_of(c.graph, c.op));
+  };
+  CHECK(text({2, 3, 2, 2}, {2, 12}) == "Reshape(g0:S=2, g1:A=3) [g0, g1, :, :] -> [g0, 4g1+4]");
+  CHECK(text({4, 3}, {6, 2}) == "Reshape(g0:S=2) [2g0+2, :] -> [3g0+3, :]");
+  CHECK(text({8, 1, 5}, {4, 2, 5, 1}) == "Reshape(g0:S=4, g1:A=5) [2g0+2, :, g1] -> [g0, :, g1, :]");
 }
 
 }  // namespace ff::test

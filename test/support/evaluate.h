@@ -47,6 +47,9 @@ class RuleBuilder final : public GradientBuilder, public StageBuilder {
   const Graph& graph() const override { return graph_; }
   TensorId output_gradient(TensorId output) override { return gradient(output); }
   TensorId input_gradient(TensorId input) override;
+  bool pass_gradient(TensorId, TensorId) override {
+    return false;
+  }  // a copy, so that there is a tensor to look at
   TensorId temporary(std::string_view part, TensorId like) override;
   TensorId temporary(std::string_view part, TensorType type) override;
   void emit(std::string_view part, std::string type, Attributes attributes, std::vector<TensorId> inputs,

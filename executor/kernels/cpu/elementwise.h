@@ -25,6 +25,10 @@ T add(T a, T b, T, const Parameters&) {
   return a + b;
 }
 template <typename T>
+T add_relu(T a, T b, T, const Parameters&) {
+  return a + b > 0 ? a + b : T(0);
+}
+template <typename T>
 T sub(T a, T b, T, const Parameters&) {
   return a - b;
 }

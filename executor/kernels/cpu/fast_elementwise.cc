@@ -17,6 +17,7 @@ using FlatLoop = void (*)(const float*, const float*, float*, int64_t, const Par
     for (int64_t i = 0; i < n; ++i) y[i] = elementwise::function<float>(a[i], b[i], 0.0F, p); \
   }
 FF_FLAT(add)
+FF_FLAT(add_relu)
 FF_FLAT(sub)
 FF_FLAT(mul)
 FF_FLAT(div)
@@ -64,10 +65,14 @@ std::unique_ptr<Kernel> make_flat(const KernelCall& call) {
   return std::make_unique<FlatKernel>(call, kLoop);
 }
 
+std::unique_ptr<Kernel> make_add(const KernelCall& call) {
+  return call.attributes.integer("relu", 0) != 0 ? make_flat<flat_add_relu>(call) : make_flat<flat_add>(call);
+}
+
 }  // namespace
 
 void register_fast_elementwise(Registry& registry) {
-  registry.add_fast("Add", make_flat<flat_add>);
+  registry.add_fast("Add", make_add);
   registry.add_fast("Sub", make_flat<flat_sub>);
   registry.add_fast("Mul", make_flat<flat_mul>);
   registry.add_fast("MulGrad", make_flat<flat_mul>);

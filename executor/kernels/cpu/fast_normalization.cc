@@ -118,13 +118,14 @@ FF_TARGET_CLONES void masked_data_rows(const float* __restrict x, const float* _
 
 // Columns of a matrix.
 
-/// Rows a chunk: 128 KiB, and at least 16.
-int64_t chunk_rows(int64_t channels) { return std::max<int64_t>(16, 32768 / std::max<int64_t>(1, channels)); }
+/// Rows that are summed in f32. Gradients nearly cancel, so that their sums need more digits.
+constexpr int64_t kSumRows = 4096, kGradientRows = 64;
 
-/// Calls body(first row, rows) for all chunks.
+/// Calls body(first row, rows) for all chunks: of 128 KiB, of at least 16 rows and at most `most`, since
+/// longer sums in f32 are less exact.
 template <typename Body>
-void for_each_chunk(int64_t rows, int64_t channels, Body&& body) {
-  const int64_t step = chunk_rows(channels);
+void for_each_chunk(int64_t rows, int64_t channels, int64_t most, Body&& body) {
+  const int64_t step = std::clamp<int64_t>(32768 / std::max<int64_t>(1, channels), 16, most);
   for (int64_t at = 0; at < rows; at += step) body(at, std::min(step, rows - at));
 }
 
@@ -179,7 +180,7 @@ void moments(const Matrix& x, Doubles& mean, Doubles& squares) {
   const auto n = static_cast<size_t>(x.channels);
   Floats sum(n, 0.0f), chunk_mean(n), square(n, 0.0f);
   double seen = 0;
-  for_each_chunk(x.rows, x.channels, [&](int64_t at, int64_t rows) {
+  for_each_chunk(x.rows, x.channels, kSumRows, [&](int64_t at, int64_t rows) {
     const float* chunk = x.data + at * x.channels;
     const auto count = static_cast<double>(rows);
     add_rows(chunk, rows, x.channels, sum.data());
@@ -230,7 +231,7 @@ void batch_norm_sum(const KernelCall& call, std::span<void* const> operands) {
   const Matrix x(call.operands[0], operands[0]);
   Floats partial(static_cast<size_t>(x.channels), 0.0f);
   Doubles sum(partial.size(), 0.0);
-  for_each_chunk(x.rows, x.channels, [&](int64_t at, int64_t rows) {
+  for_each_chunk(x.rows, x.channels, kSumRows, [&](int64_t at, int64_t rows) {
     add_rows(x.data + at * x.channels, rows, x.channels, partial.data());
     drain(partial, sum);
   });
@@ -241,7 +242,7 @@ void batch_norm_squares(const KernelCall& call, std::span<void* const> operands)
   const Matrix x(call.operands[0], operands[0]);
   Floats partial(static_cast<size_t>(x.channels), 0.0f);
   Doubles sum(partial.size(), 0.0);
-  for_each_chunk(x.rows, x.channels, [&](int64_t at, int64_t rows) {
+  for_each_chunk(x.rows, x.channels, kSumRows, [&](int64_t at, int64_t rows) {
     add_squares(x.data + at * x.channels, rows, x.channels, floats(operands, 1), partial.data());
     drain(partial, sum);
   });
@@ -280,8 +281,7 @@ struct NormGradient {
   /// Sums of dy * normalised x, and of dy.
   void sums(Doubles& product, Doubles& plain) const {
     Floats p(channels(), 0.0f), q(channels(), 0.0f);
-    // Smaller chunks than elsewhere: nothing is read twice, and shorter f32 sums are more exact.
-    for_each_chunk(x.rows, 2 * x.channels, [&](int64_t at, int64_t rows) {
+    for_each_chunk(x.rows, x.channels, kGradientRows, [&](int64_t at, int64_t rows) {
       const float *xs = x.data + at * x.channels, *dys = dy.data + at * x.channels;
       if (masked) {
         add_masked_gradients(xs, dys, rows, x.channels, mean, factor.data(), bias, p.data(), q.data());

@@ -65,6 +65,14 @@ inline DnnlDesc any_desc(const Operand& operand) {
   return DnnlDesc(operand.shape, dnnl_type(operand.dtype), dnnl::memory::format_tag::any);
 }
 
+#if DNNL_VERSION_MAJOR >= 3
+inline DnnlDims dims_of(const DnnlDesc& desc) { return desc.get_dims(); }
+inline dnnl::memory::data_type type_of(const DnnlDesc& desc) { return desc.get_data_type(); }
+#else
+inline DnnlDims dims_of(const DnnlDesc& desc) { return desc.dims(); }
+inline dnnl::memory::data_type type_of(const DnnlDesc& desc) { return desc.data_type(); }
+#endif
+
 /// Scratch memory comes from the kernel's workspace, never from inside oneDNN.
 inline dnnl::primitive_attr user_scratchpad() {
   dnnl::primitive_attr attr;

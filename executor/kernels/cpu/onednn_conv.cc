@@ -3,6 +3,7 @@
 #include "executor/kernels/cpu/image.h"
 #include "executor/kernels/cpu/onednn.h"
 #include "executor/kernels/cpu/registry.h"
+#include "executor/kernels/cpu/weight_reorder.h"
 
 namespace ff::cpu {
 namespace {
@@ -43,12 +44,17 @@ class ConvKernel : public Kernel {
   int64_t workspace_bytes() const override { return end_; }
 
  protected:
-  /// Places the scratch pads and the reordered weights in the workspace. The reorder runs before or after the
-  /// convolution, never at once, so that its scratch pad may share the convolution's place.
-  void place(const DnnlDesc& weights) {
+  /// Makes the reorder from or to the plan's weights, and places the scratch pads and the reordered weights
+  /// in the workspace. The reorder runs before or after the convolution, never at once, so that its scratch
+  /// pad may share the convolution's place.
+  void place(const DnnlDesc& plan, const DnnlDesc& primitive, bool gradient) {
+    if (primitive != plan) {
+      if (gradient) blocks_ = BlockedWeights::recognise(primitive, plan);
+      if (!blocks_) reorder_ = gradient ? make_reorder(primitive, plan) : make_reorder(plan, primitive);
+    }
     scratch_at_ =
         reserve_bytes(end_, std::max(conv_.scratchpad_bytes(), reorder_ ? reorder_.scratchpad_bytes() : 0));
-    if (reorder_) weights_at_ = reserve_bytes(end_, static_cast<int64_t>(weights.get_size()));
+    if (reorders()) weights_at_ = reserve_bytes(end_, static_cast<int64_t>(primitive.get_size()));
   }
   static void* at(void* workspace, int64_t offset) { return static_cast<std::byte*>(workspace) + offset; }
   void* scratch(void* workspace) const { return at(workspace, scratch_at_); }
@@ -61,7 +67,25 @@ class ConvKernel : public Kernel {
     return weights;
   }
 
-  Primitive conv_, reorder_;
+  /// Where the primitive writes the gradient of the weights, and from there to the plan's.
+  void* weights_to_fill(void* dense, void* workspace) const {
+    return reorders() ? at(workspace, weights_at_) : dense;
+  }
+  void finish_weights(void* weights, void* dense, void* workspace) {
+    if (blocks_) {
+      blocks_->unpack(static_cast<const float*>(weights), static_cast<float*>(dense));
+    } else if (reorder_) {
+      reorder_.run({{DNNL_ARG_FROM, weights}, {DNNL_ARG_TO, dense}}, scratch(workspace));
+    }
+  }
+
+  Primitive conv_;
+
+ private:
+  bool reorders() const { return blocks_ || reorder_; }
+
+  std::optional<BlockedWeights> blocks_;
+  Primitive reorder_;
   int64_t scratch_at_ = 0, weights_at_ = 0, end_ = 0;
 };
 
@@ -83,8 +107,7 @@ class ConvForward final : public ConvKernel {
           {DNNL_ARG_SRC, d.x}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DST, d.y}};
       if (has_bias_) args.emplace_back(DNNL_ARG_BIAS, d.bias);
       conv_ = Primitive(to_string(call), pd, args);
-      if (pd.weights_desc() != d.w) reorder_ = make_reorder(d.w, pd.weights_desc());
-      place(pd.weights_desc());
+      place(d.w, pd.weights_desc(), /*gradient=*/false);
     });
   }
 
@@ -116,8 +139,7 @@ class ConvGradData final : public ConvKernel {
       conv_ = Primitive(
           to_string(call), pd,
           {{DNNL_ARG_DIFF_DST, d.y}, {DNNL_ARG_WEIGHTS, pd.weights_desc()}, {DNNL_ARG_DIFF_SRC, d.x}});
-      if (pd.weights_desc() != d.w) reorder_ = make_reorder(d.w, pd.weights_desc());
-      place(pd.weights_desc());
+      place(d.w, pd.weights_desc(), /*gradient=*/false);
     });
   }
 
@@ -142,13 +164,12 @@ class ConvGradWeight final : public ConvKernel {
           {DNNL_ARG_SRC, d.x}, {DNNL_ARG_DIFF_DST, d.y}, {DNNL_ARG_DIFF_WEIGHTS, weights}};
       if (has_bias_) args.emplace_back(DNNL_ARG_DIFF_BIAS, d.bias);
       conv_ = Primitive(to_string(call), pd, args);
-      if (weights != d.w) reorder_ = make_reorder(weights, d.w);
-      place(weights);
+      place(d.w, weights, /*gradient=*/true);
     });
   }
 
   void run(std::span<void* const> operands, void* workspace, const RunContext&) override {
-    void* weights = reorder_ ? at(workspace, weights_at_) : operands[2];
+    void* weights = weights_to_fill(operands[2], workspace);
     if (has_bias_) {
       conv_.run({{DNNL_ARG_SRC, operands[0]},
                  {DNNL_ARG_DIFF_DST, operands[1]},
@@ -160,7 +181,7 @@ class ConvGradWeight final : public ConvKernel {
           {{DNNL_ARG_SRC, operands[0]}, {DNNL_ARG_DIFF_DST, operands[1]}, {DNNL_ARG_DIFF_WEIGHTS, weights}},
           scratch(workspace));
     }
-    if (reorder_) reorder_.run({{DNNL_ARG_FROM, weights}, {DNNL_ARG_TO, operands[2]}}, scratch(workspace));
+    finish_weights(weights, operands[2], workspace);
   }
 
  private:

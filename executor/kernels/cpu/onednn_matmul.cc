@@ -1,6 +1,8 @@
 // Matrix products by oneDNN's sgemm in f32: on the layouts of a plan as they are it is as fast as the inner
-// product primitive (which calls it) and never worse than the matmul primitive, which takes plain loops where
-// its result is transposed. Bias, ReLU and the bias's gradient are passes over the result.
+// product primitive (which calls it) and hardly ever slower than the matmul primitive, which takes plain
+// loops where its result is transposed. The exception is a few rows by a transposed matrix (a linear layer on
+// a small batch), where sgemm takes twice as long. Bias, ReLU and the bias's gradient are passes over the
+// result.
 #include <algorithm>
 
 #include "executor/kernels/cpu/onednn.h"
@@ -103,27 +105,46 @@ class MatMulForward final : public Kernel {
       : p_(std::move(p)),
         gemm_(gemm),
         out_(call.operands.size() - 1),
-        relu_(call.attributes.integer("relu", 0) != 0) {}
+        relu_(call.attributes.integer("relu", 0) != 0) {
+    if (gemm_.a.transposed == 'T' || gemm_.b.transposed == 'N' || p_.y.rows < 8 || p_.y.rows > 64) return;
+    few_rows_ = guard_dnnl(to_string(call), [&] {
+      const DnnlDesc a = desc(p_.a), b = desc(p_.b), y = desc(p_.y);
+      return Primitive(to_string(call), matmul_desc(a, b, {}, y),
+                       {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, y}});
+    });
+  }
 
   static ProductOperands roles(const KernelCall& call) {
     return {call, call.operands[0], call.operands[1], call.operands.back()};
   }
   static bool prepare(const ProductOperands& p, Gemm& gemm) { return gemm.prepare(p.a, p.b, p.y); }
 
-  void run(std::span<void* const> operands, void*, const RunContext&) override {
-    const float *a = buffer(operands, 0), *b = buffer(operands, 1);
+  int64_t workspace_bytes() const override { return few_rows_.scratchpad_bytes(); }
+
+  void run(std::span<void* const> operands, void* workspace, const RunContext&) override {
+    float *a = buffer(operands, 0), *b = buffer(operands, 1), *y = buffer(operands, out_);
     const float* bias = out_ > 2 ? buffer(operands, 2) : nullptr;
-    float* y = buffer(operands, out_);
     p_.for_each_batch([&](int64_t at_a, int64_t at_b, int64_t at_y) {
-      gemm_.run(a + at_a, b + at_b, y + at_y, false);
+      if (few_rows_) {
+        few_rows_.run({{DNNL_ARG_SRC, a + at_a}, {DNNL_ARG_WEIGHTS, b + at_b}, {DNNL_ARG_DST, y + at_y}},
+                      workspace);
+      } else {
+        gemm_.run(a + at_a, b + at_b, y + at_y, false);
+      }
       if (bias != nullptr || relu_)
         finish_rows(y + at_y, bias, relu_, p_.y.rows, p_.y.columns, p_.y.row_stride);
     });
   }
 
  private:
+  static DnnlDesc desc(const MatrixOperand& m) {
+    return {DnnlDims{m.rows, m.columns}, dnnl::memory::data_type::f32,
+            DnnlDims{m.row_stride, m.column_stride}};
+  }
+
   ProductOperands p_;
   Gemm gemm_;
+  Primitive few_rows_;
   size_t out_;
   bool relu_;
 };

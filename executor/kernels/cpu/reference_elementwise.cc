@@ -148,6 +148,13 @@ void cast(const KernelCall& call, std::span<void* const> operands) {
   }
 }
 
+template <typename T>
+std::unique_ptr<Kernel> make_add(const KernelCall& call) {
+  using elementwise::add, elementwise::add_relu;
+  if (call.attributes.integer("relu", 0) != 0) return make_loop_kernel<apply<T, add_relu<T>>>(call);
+  return make_loop_kernel<apply<T, add<T>>>(call);
+}
+
 }  // namespace
 
 void register_reference_elementwise(Registry& registry) {
@@ -155,7 +162,6 @@ void register_reference_elementwise(Registry& registry) {
 #define FF_ROW(name, function)                                                  \
   registry.add_reference(name, make_loop_kernel<apply<float, function<float>>>, \
                          make_loop_kernel<apply<double, function<double>>>)
-  FF_ROW("Add", add);
   FF_ROW("Sub", sub);
   FF_ROW("Mul", mul);
   FF_ROW("Div", div);
@@ -182,6 +188,7 @@ void register_reference_elementwise(Registry& registry) {
   FF_ROW("Clip", clip);
   FF_ROW("ClipGrad", clip_grad);
 #undef FF_ROW
+  registry.add_reference("Add", make_add<float>, make_add<double>);
   registry.add_reference("Dropout", make_dropout<float>, make_dropout<double>);
   registry.add_reference("DropoutGrad", make_dropout<float>, make_dropout<double>);
   registry.add_any("Cast", make_loop_kernel<cast>);
