@@ -1,14 +1,15 @@
 #include "compiler/onnx/fold.h"
 
 #include <cmath>
+#include <set>
 
 #include "compiler/base/model_data.h"
 
 namespace ff::onnx_import {
 namespace {
 
-/// Fills of so many elements at most are worked with as values; larger ones stay weights.
-constexpr int64_t kLargestFill = int64_t{1} << 24;
+/// Weights of so many elements at most are worked with as values; larger ones stay weights.
+constexpr int64_t kLargest = int64_t{1} << 24;
 
 void fold_shape(Node& node) {
   const Shape x = node.shape(0);
@@ -89,22 +90,28 @@ void fold_eye_like(Node& node) {
                               : generate_integers(*type, shape, [&](int64_t i) { return on(i) ? 1 : 0; }));
 }
 
+/// What has no gradient is folded of weights too: a mask is compared, not trained.
+bool compares(const std::string& op) {
+  static const std::set<std::string_view> ops{
+      "And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or", "Xor"};
+  return ops.contains(op);
+}
+
+/// Folded without a constant among the inputs: masks are made of fills, ranges of numbers.
+bool folds_fills(const std::string& op) {
+  return compares(op) || op == "Cast" || op == "Range" || op == "Trilu" || op == "Where";
+}
+
 /// What an input is worth now: a folded constant, a number that no rule trains (of rank 0), or a fill. Only
 /// what has at least one folded constant is folded: a weight by itself, moved about, stays one.
 std::optional<Constant> known_value(const Node& node, int input) {
   const Value& v = node.value(input);
   if (v.kind == Value::Kind::constant) return *v.constant;
-  if (v.kind != Value::Kind::weight || !v.weight->source.views.empty()) return std::nullopt;
-  if (v.weight->source.kind == ParameterSource::Kind::fill && volume(v.weight->shape) <= kLargestFill) {
-    const double fill = v.weight->source.fill;
-    return generate(v.weight->dtype, v.weight->shape, [fill](int64_t) { return fill; });
-  }
-  return v.weight->shape.empty() ? node.constant(input) : std::nullopt;
-}
-
-/// Folded without a constant among the inputs: masks are made of fills, ranges of numbers.
-bool folds_fills(const std::string& op) {
-  return op == "Cast" || op == "Equal" || op == "Range" || op == "Trilu" || op == "Where";
+  if (v.kind != Value::Kind::weight) return std::nullopt;
+  const bool fill = v.weight->source.kind == ParameterSource::Kind::fill;
+  if (fill || v.weight->shape.empty() || compares(node.proto().op_type()))
+    return node.constant(input, kLargest);
+  return std::nullopt;
 }
 
 }  // namespace

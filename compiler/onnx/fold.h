@@ -26,6 +26,9 @@ Constant generate_integers(DType dtype, Shape shape, const std::function<int64_t
 /// Element i of the result is element from(i) of `x`.
 Constant select(const Constant& x, Shape shape, const std::function<int64_t(int64_t)>& from);
 
+/// A constant seen through the views of a weight.
+Constant viewed(Constant c, const std::vector<View>& views);
+
 /// The index of element `linear` of a tensor of `shape`, and back.
 Shape index_of(int64_t linear, const Shape& shape);
 int64_t linear_of(const Shape& index, const Shape& shape);

@@ -92,10 +92,7 @@ Constant reshaped(const Node& node, const Constant& x, const Constant& wanted) {
   return with_shape(x, shape);
 }
 
-Constant transposed(const Node& node, const Constant& x) {
-  Ints perm(x.shape.size());
-  std::iota(perm.rbegin(), perm.rend(), 0);
-  perm = node.ints("perm", perm);
+Constant transposed(const Constant& x, const Ints& perm) {
   Shape shape;
   for (int64_t p : perm) shape.push_back(x.shape.at(static_cast<size_t>(p)));
   return select(x, shape, [&](int64_t i) {
@@ -216,6 +213,28 @@ bool split(Node& node, const Constant& x) {
 
 }  // namespace
 
+Constant viewed(Constant c, const std::vector<View>& views) {
+  for (const View& view : views) {
+    if (view.kind == "reshape") {
+      c = with_shape(std::move(c), view.attributes.ints("shape"));
+    } else if (view.kind == "transpose") {
+      c = transposed(c, view.attributes.ints("perm"));
+    } else {
+      FF_CHECK_EQ(view.kind, "slice");
+      const auto axis = static_cast<size_t>(view.attributes.integer("axis"));
+      const int64_t begin = view.attributes.integer("begin"), step = view.attributes.integer("step", 1);
+      Shape shape = c.shape;
+      shape[axis] = (view.attributes.integer("end") - begin + step - 1) / step;
+      c = select(c, shape, [&](int64_t i) {
+        Shape at = index_of(i, shape);
+        at[axis] = begin + at[axis] * step;
+        return linear_of(at, c.shape);
+      });
+    }
+  }
+  return c;
+}
+
 bool fold_moves(Node& node, const Constants& in) {
   const std::string& op = node.proto().op_type();
   const Constant& x = in[0];
@@ -231,7 +250,11 @@ bool fold_moves(Node& node, const Constants& in) {
   if (op == "Squeeze") return give(with_shape(x, squeezed_shape(node, x.shape)));
   if (op == "Reshape") return give(reshaped(node, x, in.at(1)));
   if (op == "Flatten") return give(with_shape(x, flattened_shape(node, x.shape)));
-  if (op == "Transpose") return give(transposed(node, x));
+  if (op == "Transpose") {
+    Ints reversed(x.shape.size());
+    std::iota(reversed.rbegin(), reversed.rend(), 0);
+    return give(transposed(x, node.ints("perm", reversed)));
+  }
   if (op == "Expand") return give(expanded(x, in.at(1)));
   if (op == "Tile") return give(tiled(x, in.at(1)));
   if (op == "NonZero") return give(non_zero(x));

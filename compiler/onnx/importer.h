@@ -112,8 +112,9 @@ class Node {
   DType dtype(int input) const;
   /// The input as a tensor of the graph; invalid if the optional input is not there.
   TensorId operand(int input, Use use = Use::data);
-  /// The input's values where they are known now: folded constants, and small initializers.
-  std::optional<Constant> constant(int input) const;
+  /// The input's values where they are known now: folded constants, and initializers (through views) of so
+  /// many elements at most.
+  std::optional<Constant> constant(int input, int64_t largest = 4096) const;
   /// The same; not known is Unsupported, naming the input by `what`.
   Constant required(int input, const std::string& what) const;
   /// Axes or a shape: from the attribute, or from the input in later opsets. None: not given.

@@ -2,16 +2,10 @@
 
 #include "compiler/base/check.h"
 #include "compiler/base/model_data.h"
-#include "compiler/onnx/importer.h"
+#include "compiler/onnx/fold.h"
 #include "compiler/ops/op_table.h"
 
 namespace ff::onnx_import {
-namespace {
-
-/// Weights of so many elements at most are read when a rule asks for their values.
-constexpr int64_t kSmall = 4096;
-
-}  // namespace
 
 Node::Node(Importer& importer, const onnx::NodeProto& proto) : importer_(importer), proto_(proto) {
   name_ = !proto.name().empty() ? proto.name() : proto.output_size() > 0 ? proto.output(0) : proto.op_type();
@@ -68,12 +62,11 @@ TensorId Node::operand(int input, Use use) {
   return importer_.materialize(importer_.values_.at(proto_.input(input)), use);
 }
 
-std::optional<Constant> Node::constant(int input) const {
+std::optional<Constant> Node::constant(int input, int64_t largest) const {
   if (!has(input)) return std::nullopt;
   const Value& v = value(input);
   if (v.kind == Value::Kind::constant) return *v.constant;
-  if (v.kind != Value::Kind::weight || !v.weight->source.views.empty() || volume(v.weight->shape) > kSmall)
-    return std::nullopt;
+  if (v.kind != Value::Kind::weight || volume(v.weight->source.model_shape) > largest) return std::nullopt;
   if (v.weight->source.kind == ParameterSource::Kind::fill) {
     Constant c{.dtype = v.weight->dtype, .shape = v.weight->shape, .ints = {}, .reals = {}};
     c.reals.assign(static_cast<size_t>(volume(c.shape)), v.weight->source.fill);
@@ -81,7 +74,7 @@ std::optional<Constant> Node::constant(int input) const {
   }
   Initializer data;
   read_initializer(*importer_.tensors_.at(v.weight->source.model_name), importer_.path_, data);
-  return Constant::of_bytes(data.shape, data.dtype, data.bytes);
+  return viewed(Constant::of_bytes(data.shape, data.dtype, data.bytes), v.weight->source.views);
 }
 
 Constant Node::required(int input, const std::string& what) const {

@@ -115,9 +115,10 @@ void import_transpose(Node& node) {
   node.result(node.emit("Transpose", {{"perm", perm}}, {node.operand(0)}));
 }
 
+/// A weight beside activations is trained as one that is added to them is (the token of a class, say).
 void import_concat(Node& node) {
   std::vector<TensorId> inputs;
-  for (int i = 0; i < node.input_count(); ++i) inputs.push_back(node.operand(i));
+  for (int i = 0; i < node.input_count(); ++i) inputs.push_back(node.operand(i, Use::elementwise));
   const int64_t axis = positive_axis(node.integer("axis", 1), node.shape(0).size());
   node.result(node.emit("Concat", {{"axis", axis}}, inputs));
 }

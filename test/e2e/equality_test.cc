@@ -45,7 +45,7 @@ void count(const Problem& problem, const Strategy& strategy, const Plan& plan) {
 
 void check_case(uint64_t seed) {
   Rng rng(seed);
-  RandomTraining drawn = random_training(rng);
+  RandomTraining drawn = random_training(rng, true);
   drawn.options.precision = DType::f64;
   const double rate = drawn.learning_rate;
   std::vector<std::string> notes;

@@ -10,7 +10,7 @@ namespace {
 
 class Net {
  public:
-  explicit Net(Rng& rng) : rng_(rng) {
+  Net(Rng& rng, bool indexing) : rng_(rng), indexing_(indexing) {
     graph_.name = "random";
     graph_.batch = 3 + rng_.below(4);
     Tensor image;
@@ -18,7 +18,7 @@ class Net {
     image.shape = {graph_.batch, 2 + rng_.below(3), 6 + rng_.below(5), 6 + rng_.below(5)};
     image.kind = TensorKind::input;
     image.batch_axis = 0;
-    const bool tokens = rng_.below(5) == 0;
+    const bool tokens = indexing_ && rng_.below(5) == 0;
     if (tokens) {
       image.name = "tokens";
       image.shape.pop_back();
@@ -155,7 +155,7 @@ class Net {
   }
 
   void image_layer() {
-    if (rng_.below(4) == 0) return index_layer();
+    if (indexing_ && rng_.below(4) == 0) return index_layer();
     const Shape s = shape();
     const bool small = s[2] < 4 || s[3] < 4;
     switch (rng_.below(11)) {
@@ -226,6 +226,7 @@ class Net {
   }
 
   Rng& rng_;
+  bool indexing_;
   Graph graph_;
   TensorId x_;
   int parameters_ = 0;
@@ -234,11 +235,11 @@ class Net {
 
 }  // namespace
 
-Graph random_net(Rng& rng) { return Net(rng).build(); }
+Graph random_net(Rng& rng, bool indexing) { return Net(rng, indexing).build(); }
 
-RandomTraining random_training(Rng& rng) {
+RandomTraining random_training(Rng& rng, bool indexing) {
   RandomTraining out;
-  out.net = random_net(rng);
+  out.net = random_net(rng, indexing);
   // Squared errors are not bounded: a small rate keeps the nets from running away.
   const bool squares = rng.below(4) == 0;
   out.options.losses = {parse_loss(squares ? "mse" : "softmax-cross-entropy")};
