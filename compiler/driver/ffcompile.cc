@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -244,12 +245,21 @@ SearchResult find_strategy(const Flags& f, const Problem& problem, const Machine
   SearchResult result;
   if (!f.strategy.empty()) {
     // Scored beside data parallelism, not searched.
+    const int64_t limit = o.memory_limit;
     o.kind = "data-parallel";
+    o.memory_limit = 0;  // it is for the strategy that was given
     result = search(problem, machine, costs, o);
     result.best = read(f.strategy);
     Simulator simulator(problem, machine, costs);
     result.simulation = simulator.evaluate(result.best);
     result.cost = result.simulation.makespan;
+    if (!score_of(result.simulation, machine, limit).fits()) {
+      const auto& peaks = result.simulation.peak_bytes;
+      throw UserError(f.strategy + ": does not fit the memory: it takes " +
+                          format_bytes(*std::max_element(peaks.begin(), peaks.end())) +
+                          " on the fullest device",
+                      "split it further, or give a larger --memory-limit");
+    }
   } else {
     if (!f.init.empty()) o.init = read(f.init);
     result = search(problem, machine, costs, o);

@@ -79,6 +79,11 @@ expect 2 "${compile[@]}" mlp.onnx --machine cpu-2 --memory-limit 1KiB --proposal
 ffcompile: error: no strategy was found that fits the memory: the smallest peak is 3.4 MiB on device 'node0/cpu0', which may use 1.0 KiB
 hint: use a smaller --batch, more devices or a larger --memory-limit
 E
+echo 'default { devices: "0" }' >first.strategy
+expect 2 "${compile[@]}" mlp.onnx --machine cpu-2 --memory-limit 4MiB --strategy first.strategy <<'E'
+ffcompile: error: first.strategy: does not fit the memory: it takes 6.7 MiB on the fullest device
+hint: split it further, or give a larger --memory-limit
+E
 expect 2 "${compile[@]}" mlp.onnx --emit task-graph <<'E'
 ffcompile: error: --emit task-graph: no such choice
 hint: did you mean 'graph'?
