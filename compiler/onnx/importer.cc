@@ -198,15 +198,12 @@ void Importer::import_node(const onnx::NodeProto& proto) {
   const NodeRule* rule = find_rule(proto.op_type());
   bool known = true;
   for (const std::string& in : proto.input()) known &= in.empty() || values_.contains(in);
+  if (!known && rule == nullptr) return refuse(proto, "unknown operator");
   for (const std::string& in : proto.input()) {
     if (const auto it = untyped_.find(in); it != untyped_.end())
       return refuse(proto, "initializer '" + in + "' has type " + it->second + ", which is not supported");
   }
-  if (!known) {
-    // Behind one that was refused.
-    if (rule == nullptr) refuse(proto, "unknown operator");
-    return;
-  }
+  if (!known) return;  // behind one that was refused
   Node node(*this, proto);
   try {
     if (fold(node)) return;
