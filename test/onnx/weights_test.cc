@@ -291,6 +291,37 @@ TEST_CASE("a reshape whose target is computed from the batch follows it") {
   }
 }
 
+TEST_CASE("a token that is expanded beside activations is trained") {
+  Model m;
+  m.input("x", {2, 3, 4}).weight("token", {1, 1, 4}).weight("w", {4, 2}).integers("shape", {2, 1, 4});
+  m.node("Expand", {"token", "shape"}, {"tokens"}).node("Concat", {"tokens", "x"}, {"z"}, {{"axis", {1}}});
+  m.node("MatMul", {"z", "w"}, {"y"}).output("y");
+  CHECK(trained(m.import()) == std::vector<std::string>{"token 1x1x4", "w 4x2"});
+}
+
+TEST_CASE("a mask compared out of a part of an initializer is a constant") {
+  // The first two rows and columns of 3x3 numbers.
+  Model m;
+  m.input("x", {2, 2})
+      .weight("all", {3, 3})
+      .integers("0", {0, 0})
+      .integers("2", {2, 2})
+      .integers("zero", {4}, true);
+  m.node("Cast", {"zero"}, {"four"}, {{"to", {onnx::TensorProto::FLOAT}}});
+  m.node("Slice", {"all", "0", "2"}, {"part"}).node("Less", {"part", "four"}, {"below"});
+  m.node("Cast", {"below"}, {"mask"}, {{"to", {onnx::TensorProto::FLOAT}}})
+      .node("Mul", {"x", "mask"}, {"y"})
+      .output("y");
+  const ImportedModel model = m.import();
+  CHECK(trained(model).empty());
+  REQUIRE(model.graph.ops.size() == 1);
+  // 0 1 / 3 4 of 0 ... 8: all below 4 but the last.
+  const Tensor& mask = model.graph.tensor(model.graph.ops[0].inputs[1]);
+  std::vector<double> values;
+  for (int64_t i = 0; i < 4; ++i) values.push_back(element_as_double(mask.source.bytes, mask.dtype, i));
+  CHECK(values == std::vector<double>{1, 1, 1, 0});
+}
+
 TEST_CASE("sizes that only data would tell are refused with the node") {
   Model m;
   m.input("x", {2, 3}).node("NonZero", {"x"}, {"places"}).output("places");
