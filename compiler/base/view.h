@@ -8,7 +8,7 @@
 namespace ff {
 
 /// One step of a chain, applied in order to the initializer: "transpose" (perm), "reshape" (shape), "slice"
-/// (axis, begin, end).
+/// (axis, begin, end, step).
 struct View {
   std::string kind;
   Attributes attributes;

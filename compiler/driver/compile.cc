@@ -30,20 +30,37 @@ void add_parameters(const Graph& graph, std::set<std::string>& known, Plan& plan
   }
 }
 
-/// The number of classes of an integer input: the extent of a loss's class axis.
-int64_t classes_of(const Graph& graph, TensorId input) {
-  for (const Op& op : graph.ops) {
-    if (op.inputs.size() < 2 || op.inputs[1] != input || !op.attributes.has("axis")) continue;
-    return graph.tensor(op.inputs[0]).shape.at(static_cast<size_t>(op.attributes.integer("axis")));
+/// Below what each integer tensor must stay: classes of labels, entries of what is gathered from; 0: no limit
+/// is known. What only passes integers on passes the limit on to what it reads.
+std::vector<int64_t> integer_limits(const Graph& graph) {
+  std::vector<int64_t> limits(graph.tensors.size(), 0);
+  const auto limit = [&](TensorId id, int64_t below) {
+    if (!id.valid() || below <= 0 || is_float(graph.tensor(id).dtype)) return;
+    int64_t& now = limits[id.index()];
+    now = now == 0 ? below : std::min(now, below);
+  };
+  const auto extent = [&](TensorId id, const Op& op) {
+    const Shape& shape = graph.tensor(id).shape;
+    return shape.at(static_cast<size_t>(op.attributes.integer("axis")));
+  };
+  for (size_t i = graph.ops.size(); i-- > 0;) {
+    const Op& op = graph.ops[i];
+    const std::string_view family = op_def(op.type).family;
+    if (op.phase != Phase::forward || op.stage_of.valid()) continue;
+    if ((family == "loss" || op.type == "Gather") && op.inputs.size() > 1 && op.attributes.has("axis")) {
+      limit(op.inputs[1], extent(op.inputs[0], op));
+    } else if (family == "copy" || op.type == "Identity" || op.type == "Cast") {
+      for (TensorId id : op.inputs) limit(id, limits[op.outputs[0].index()]);
+    }
   }
-  return 0;
+  return limits;
 }
 
 void add_inputs(const Graph& graph, Plan& plan) {
+  const std::vector<int64_t> limits = integer_limits(graph);
   for (TensorId id : graph.inputs) {
     const Tensor& t = graph.tensor(id);
-    plan.inputs.push_back(
-        {t.name, t.shape, t.dtype, t.batch_axis, is_float(t.dtype) ? 0 : classes_of(graph, id)});
+    plan.inputs.push_back({t.name, t.shape, t.dtype, t.batch_axis, limits[id.index()]});
   }
   for (TensorId id : graph.outputs) plan.outputs.push_back(graph.tensor(id).name);
 }

@@ -1,16 +1,15 @@
-// Constant folding: shapes and axes that exporters compute in the graph, and constants.
+#include "compiler/onnx/fold.h"
 
 #include <cmath>
+#include <set>
 
 #include "compiler/base/model_data.h"
-#include "compiler/onnx/rules.h"
 
 namespace ff::onnx_import {
 namespace {
 
-Constant integers(Shape shape, std::vector<int64_t> values) {
-  return Constant::of_ints(std::move(shape), std::move(values));
-}
+/// Weights of so many elements at most are worked with as values; larger ones stay weights.
+constexpr int64_t kLargest = int64_t{1} << 24;
 
 void fold_shape(Node& node) {
   const Shape x = node.shape(0);
@@ -22,81 +21,7 @@ void fold_shape(Node& node) {
   std::vector<int64_t> values;
   for (int64_t i = start; i < end; ++i) values.push_back(x[static_cast<size_t>(i)]);
   const auto count = static_cast<int64_t>(values.size());
-  node.result(integers({count}, std::move(values)));
-}
-
-/// An arithmetic op on two broadcastable constants.
-bool fold_arithmetic(Node& node, const Constant& a, const Constant& b) {
-  const std::string& op = node.proto().op_type();
-  const auto count = std::max(a.size(), b.size());
-  if ((a.size() != count && a.size() != 1) || (b.size() != count && b.size() != 1)) return false;
-  Constant out{.dtype = a.dtype, .shape = a.size() >= b.size() ? a.shape : b.shape, .ints = {}, .reals = {}};
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t ia = a.size() == 1 ? 0 : i;
-    const int64_t ib = b.size() == 1 ? 0 : i;
-    if (is_float(a.dtype)) {
-      const double x = a.real(ia);
-      const double y = b.real(ib);
-      out.reals.push_back(op == "Add" ? x + y : op == "Sub" ? x - y : op == "Mul" ? x * y : x / y);
-    } else {
-      const int64_t x = a.integer(ia);
-      const int64_t y = b.integer(ib);
-      if (op == "Div" && y == 0) throw UserError("divides by zero");
-      out.ints.push_back(op == "Add" ? x + y : op == "Sub" ? x - y : op == "Mul" ? x * y : x / y);
-    }
-  }
-  node.result(std::move(out));
-  return true;
-}
-
-bool fold_gather(Node& node, const Constant& data, const Constant& index) {
-  if (data.shape.size() != 1) return false;
-  Constant out{.dtype = data.dtype, .shape = index.shape, .ints = {}, .reals = {}};
-  for (int64_t i = 0; i < index.size(); ++i) {
-    int64_t at = index.integer(i);
-    if (at < 0) at += data.size();
-    if (at < 0 || at >= data.size())
-      throw UserError("index " + std::to_string(index.integer(i)) + " is out of range");
-    if (is_float(data.dtype)) {
-      out.reals.push_back(data.real(at));
-    } else {
-      out.ints.push_back(data.integer(at));
-    }
-  }
-  node.result(std::move(out));
-  return true;
-}
-
-bool fold_concat(Node& node) {
-  Constant out = node.required(0, "an operand");
-  if (out.shape.size() != 1) return false;
-  for (int i = 1; i < node.input_count(); ++i) {
-    const Constant c = node.required(i, "an operand");
-    out.ints.insert(out.ints.end(), c.ints.begin(), c.ints.end());
-    out.reals.insert(out.reals.end(), c.reals.begin(), c.reals.end());
-    out.shape[0] += c.shape[0];
-  }
-  node.result(std::move(out));
-  return true;
-}
-
-bool fold_slice(Node& node, const Constant& x) {
-  if (x.shape.size() != 1) return false;
-  const auto starts = node.ints_of("starts", 1);
-  const auto ends = node.ints_of("ends", 2);
-  const Ints steps = node.ints_of("steps", 4).value_or(Ints{1});
-  if (!starts || !ends || starts->size() != 1 || steps[0] != 1) return false;
-  const auto clamp = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + x.size() : v, 0, x.size()); };
-  Constant out{.dtype = x.dtype, .shape = {0}, .ints = {}, .reals = {}};
-  for (int64_t i = clamp((*starts)[0]); i < clamp((*ends)[0]); ++i, ++out.shape[0]) {
-    if (is_float(x.dtype)) {
-      out.reals.push_back(x.real(i));
-    } else {
-      out.ints.push_back(x.integer(i));
-    }
-  }
-  node.result(std::move(out));
-  return true;
+  node.result(Constant::of_ints({count}, std::move(values)));
 }
 
 /// ONNX's value attribute: of a Constant node a constant or a weight.
@@ -107,27 +32,37 @@ bool fold_constant(Node& node) {
   }
   if (node.has_attribute("value_float"))
     return node.result(Constant::of_real(node.real("value_float", 0), DType::f32)), true;
-  if (node.has_attribute("value_int")) return node.result(integers({}, {node.integer("value_int", 0)})), true;
+  if (node.has_attribute("value_int"))
+    return node.result(Constant::of_ints({}, {node.integer("value_int", 0)})), true;
   if (node.has_attribute("value_ints")) {
     Ints values = node.ints("value_ints", {});
     const auto count = static_cast<int64_t>(values.size());
-    return node.result(integers({count}, std::move(values))), true;
+    return node.result(Constant::of_ints({count}, std::move(values))), true;
+  }
+  if (const auto* a = node.attribute("value_floats")) {
+    Constant c{.dtype = DType::f32, .shape = {a->floats_size()}, .ints = {}, .reals = {}};
+    c.reals.assign(a->floats().begin(), a->floats().end());
+    return node.result(std::move(c)), true;
   }
   throw Unsupported("a constant that is neither tensor nor number");
 }
 
+Constant fill_value(const Node& node) {
+  const auto* a = node.attribute("value");
+  if (a == nullptr) return Constant::of_real(0, DType::f32);
+  Initializer data;
+  read_initializer(a->t(), "the model", data);
+  return Constant::of_bytes({}, data.dtype, data.bytes);
+}
+
+/// Integers are a constant; floats are a weight that is not in the file, until something folds them.
 void fold_constant_of_shape(Node& node) {
   const Constant shape = node.required(0, "the shape");
-  Constant value = Constant::of_real(0, DType::f32);
-  if (const auto* a = node.attribute("value")) {
-    Initializer data;
-    read_initializer(a->t(), "the model", data);
-    value = Constant::of_bytes({}, data.dtype, data.bytes);
-  }
+  const Constant value = fill_value(node);
   Shape out;
   for (int64_t i = 0; i < shape.size(); ++i) out.push_back(shape.integer(i));
   if (!is_float(value.dtype)) {
-    node.result(integers(out, std::vector<int64_t>(static_cast<size_t>(volume(out)), value.integer(0))));
+    node.result(generate_integers(value.dtype, out, [&](int64_t) { return value.integer(0); }));
     return;
   }
   auto weight = std::make_shared<Weight>();
@@ -142,68 +77,121 @@ void fold_constant_of_shape(Node& node) {
   node.result(Value::of(std::move(weight)));
 }
 
-/// The same values under another shape.
-bool fold_reshaped(Node& node, Constant c) {
-  const std::string& op = node.proto().op_type();
-  if (op == "Unsqueeze") {
-    c.shape.insert(c.shape.begin(), node.ints_of("axes", 1).value_or(Ints{}).size(), 1);
-  } else if (op == "Squeeze") {
-    std::erase(c.shape, 1);
-  } else {
-    const Constant wanted = node.required(1, "the shape");
-    int64_t known = 1;
-    Shape shape;
-    for (int64_t i = 0; i < wanted.size(); ++i) shape.push_back(wanted.integer(i));
-    for (int64_t d : shape) known *= d == -1 ? 1 : d;
-    for (int64_t& d : shape) d = d == -1 ? c.size() / known : d;
-    c.shape = shape;
-  }
-  node.result(std::move(c));
-  return true;
+/// Ones on a diagonal, of the shape of the input, whose values do not matter.
+void fold_eye_like(Node& node) {
+  const Shape shape = node.shape(0);
+  if (shape.size() != 2) throw UserError("the input has shape " + to_string(shape) + "; it must be a matrix");
+  const auto type = node.has_attribute("dtype") ? dtype_of_onnx(static_cast<int>(node.integer("dtype", 1)))
+                                                : std::optional(node.dtype(0));
+  if (!type) throw Unsupported("its type");
+  const int64_t k = node.integer("k", 0);
+  const auto on = [&](int64_t i) { return i % shape[1] - i / shape[1] == k; };
+  node.result(is_float(*type) ? generate(*type, shape, [&](int64_t i) { return on(i) ? 1.0 : 0.0; })
+                              : generate_integers(*type, shape, [&](int64_t i) { return on(i) ? 1 : 0; }));
 }
 
-bool fold_cast(Node& node, const Constant& c) {
-  const auto type = dtype_of_onnx(static_cast<int>(node.integer("to", 1)));
-  if (!type) return false;
-  Constant out{.dtype = *type, .shape = c.shape, .ints = {}, .reals = {}};
-  for (int64_t i = 0; i < c.size(); ++i) {
-    if (is_float(*type)) {
-      out.reals.push_back(c.real(i));
-    } else {
-      out.ints.push_back(c.integer(i));
-    }
-  }
-  node.result(std::move(out));
-  return true;
+/// What has no gradient is folded of weights too: a mask is compared, not trained.
+bool compares(const std::string& op) {
+  static const std::set<std::string_view> ops{
+      "And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or", "Xor"};
+  return ops.contains(op);
 }
 
-/// Only what is a folded constant already (not a weight that happens to be small) makes a node foldable.
-bool all_constant(const Node& node) {
-  if (node.input_count() == 0) return false;
-  for (int i = 0; i < node.input_count(); ++i) {
-    if (node.has(i) && node.value(i).kind != Value::Kind::constant) return false;
-  }
-  return true;
+/// Folded without a constant among the inputs: masks are made of fills, ranges of numbers.
+bool folds_fills(const std::string& op) {
+  return compares(op) || op == "Cast" || op == "Range" || op == "Trilu" || op == "Where";
+}
+
+/// What an input is worth now: a folded constant, a number that no rule trains (of rank 0), or a fill. Only
+/// what has at least one folded constant is folded: a weight by itself, moved about, stays one.
+std::optional<Constant> known_value(const Node& node, int input) {
+  const Value& v = node.value(input);
+  if (v.kind == Value::Kind::constant) return *v.constant;
+  if (v.kind != Value::Kind::weight) return std::nullopt;
+  const bool fill = v.weight->source.kind == ParameterSource::Kind::fill;
+  if (fill || v.weight->shape.empty() || compares(node.proto().op_type()))
+    return node.constant(input, kLargest);
+  return std::nullopt;
 }
 
 }  // namespace
+
+Constant generate(DType dtype, Shape shape, const std::function<double(int64_t)>& value) {
+  Constant out{.dtype = dtype, .shape = std::move(shape), .ints = {}, .reals = {}};
+  for (int64_t i = 0, n = out.size(); i < n; ++i) out.reals.push_back(value(i));
+  return out;
+}
+
+Constant generate_integers(DType dtype, Shape shape, const std::function<int64_t(int64_t)>& value) {
+  Constant out{.dtype = dtype, .shape = std::move(shape), .ints = {}, .reals = {}};
+  for (int64_t i = 0, n = out.size(); i < n; ++i) out.ints.push_back(value(i));
+  return out;
+}
+
+Constant select(const Constant& x, Shape shape, const std::function<int64_t(int64_t)>& from) {
+  if (is_float(x.dtype))
+    return generate(x.dtype, std::move(shape), [&](int64_t i) { return x.real(from(i)); });
+  return generate_integers(x.dtype, std::move(shape), [&](int64_t i) { return x.integer(from(i)); });
+}
+
+Shape index_of(int64_t linear, const Shape& shape) {
+  Shape index(shape.size());
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    index[axis] = linear % shape[axis];
+    linear /= shape[axis];
+  }
+  return index;
+}
+
+int64_t linear_of(const Shape& index, const Shape& shape) {
+  int64_t linear = 0;
+  for (size_t axis = 0; axis < shape.size(); ++axis) linear = linear * shape[axis] + index[axis];
+  return linear;
+}
+
+Shape broadcast_shapes(const Shape& a, const Shape& b) {
+  Shape out(std::max(a.size(), b.size()), 1);
+  for (const Shape* s : {&a, &b}) {
+    for (size_t i = 0; i < s->size(); ++i) {
+      int64_t& extent = out[out.size() - s->size() + i];
+      if ((*s)[i] == extent || (*s)[i] == 1) continue;
+      if (extent != 1)
+        throw UserError("shapes " + to_string(a) + " and " + to_string(b) + " do not broadcast");
+      extent = (*s)[i];
+    }
+  }
+  return out;
+}
+
+int64_t broadcast_place(const Shape& index, const Shape& shape) {
+  const size_t shift = index.size() - shape.size();
+  int64_t linear = 0;
+  for (size_t axis = 0; axis < shape.size(); ++axis)
+    linear = linear * shape[axis] + (shape[axis] == 1 ? 0 : index[axis + shift]);
+  return linear;
+}
 
 bool fold(Node& node) {
   const std::string& op = node.proto().op_type();
   if (op == "Constant") return fold_constant(node);
   if (op == "ConstantOfShape") return fold_constant_of_shape(node), true;
   if (op == "Shape") return fold_shape(node), true;
-  if (!all_constant(node)) return false;
-  const Constant first = node.required(0, "an operand");
-  if (op == "Add" || op == "Sub" || op == "Mul" || op == "Div")
-    return fold_arithmetic(node, first, node.required(1, "an operand"));
-  if (op == "Gather") return fold_gather(node, first, node.required(1, "the index"));
-  if (op == "Concat") return fold_concat(node);
-  if (op == "Slice") return fold_slice(node, first);
-  if (op == "Unsqueeze" || op == "Squeeze" || op == "Reshape") return fold_reshaped(node, first);
-  if (op == "Cast") return fold_cast(node, first);
-  if (op == "Identity") return node.result(first), true;
-  return false;
+  if (op == "Size") return node.result(Constant::of_ints({}, {volume(node.shape(0))})), true;
+  if (op == "EyeLike") return fold_eye_like(node), true;
+  if (op == "Identity" || node.input_count() == 0) return false;  // the rule gives the value another name
+  Constants inputs;
+  bool any = folds_fills(op);
+  for (int i = 0; i < node.input_count(); ++i) {
+    if (!node.has(i)) continue;
+    any |= node.value(i).kind == Value::Kind::constant;
+  }
+  for (int i = 0; any && i < node.input_count(); ++i) {
+    if (!node.has(i)) continue;
+    auto value = known_value(node, i);
+    if (!value) return false;
+    inputs.push_back(std::move(*value));
+  }
+  return any && (fold_values(node, inputs) || fold_moves(node, inputs));
 }
 
 }  // namespace ff::onnx_import

@@ -8,13 +8,6 @@
 #include "compiler/ops/op_table.h"
 
 namespace ff::onnx_import {
-namespace {
-
-/// Values of this size mark a mask, not a weight.
-constexpr double kMaskMagnitude = 1e4;
-
-}  // namespace
-
 std::string node_text(const onnx::NodeProto& proto) {
   const std::string name = !proto.name().empty()     ? proto.name()
                            : proto.output_size() > 0 ? proto.output(0)
@@ -205,14 +198,7 @@ void Importer::import_node(const onnx::NodeProto& proto) {
   const NodeRule* rule = find_rule(proto.op_type());
   bool known = true;
   for (const std::string& in : proto.input()) known &= in.empty() || values_.contains(in);
-  if (rule == nullptr && proto.op_type() != "Shape") {
-    // A node that is only ever folded has no rule.
-    if (known) {
-      Node node(*this, proto);
-      if (fold(node)) return;
-    }
-    return refuse(proto, "unknown operator");
-  }
+  if (!known && rule == nullptr) return refuse(proto, "unknown operator");
   for (const std::string& in : proto.input()) {
     if (const auto it = untyped_.find(in); it != untyped_.end())
       return refuse(proto, "initializer '" + in + "' has type " + it->second + ", which is not supported");
@@ -221,7 +207,8 @@ void Importer::import_node(const onnx::NodeProto& proto) {
   Node node(*this, proto);
   try {
     if (fold(node)) return;
-    if (rule == nullptr) throw Unsupported("of a tensor whose shape is not known");
+    if (rule == nullptr) throw Unsupported("unknown operator");
+    if (opset_ < rule->since) throw Unsupported("in opset " + std::to_string(opset_));
     rule->import(node);
   } catch (const Unsupported& e) {
     refuse(proto, e.what());
@@ -249,94 +236,6 @@ void Importer::import_outputs() {
     result_.graph.outputs.push_back(it->second.tensor);
   }
   if (result_.graph.outputs.empty()) throw UserError(path_ + ": no output depends on an input");
-}
-
-TensorId Importer::materialize(Value& value, Use use) {
-  switch (value.kind) {
-    case Value::Kind::tensor:
-      return value.tensor;
-    case Value::Kind::weight:
-      return materialize_weight(*value.weight, use);
-    case Value::Kind::constant: {
-      // A folded value that an op reads as data: a frozen parameter of its own.
-      auto weight = std::make_shared<Weight>();
-      const Constant& c = *value.constant;
-      weight->name = unique(tensor_names_, value.name.empty() ? "constant" : value.name);
-      weight->shape = c.shape;
-      weight->dtype = c.dtype;
-      weight->source.kind = ParameterSource::Kind::inlined;
-      weight->source.bytes = c.bytes(c.dtype);
-      weight->source.model_shape = c.shape;
-      weight->source.model_dtype = c.dtype;
-      value = Value::of(weight);
-      return materialize_weight(*weight, Use::data);
-    }
-    case Value::Kind::unknown:
-      break;
-  }
-  FF_CHECK(false) << "a value without a kind";
-  return {};
-}
-
-TensorId Importer::materialize_weight(Weight& weight, Use use) {
-  if (!weight.tensor.valid()) {
-    Tensor t;
-    t.name = weight.name;
-    tensor_names_.insert(t.name);
-    t.shape = weight.shape;
-    t.dtype = weight.dtype == DType::f16 || weight.dtype == DType::bf16 ? DType::f32 : weight.dtype;
-    t.kind = TensorKind::parameter;
-    t.source = weight.source;
-    weight.tensor = result_.graph.add_tensor(std::move(t));
-    uses_[weight.tensor.value] = use;
-  }
-  // Statistics stay frozen and state stays state; otherwise the strongest use decides.
-  Use& strongest = uses_[weight.tensor.value];
-  if (use == Use::statistics || use == Use::state || (strongest < Use::statistics && use == Use::weight))
-    strongest = use;
-  if (use == Use::elementwise && strongest == Use::data) strongest = use;
-  return weight.tensor;
-}
-
-bool Importer::is_mask(const Weight& weight) const {
-  const auto it = tensors_.find(weight.source.model_name);
-  if (it == tensors_.end()) return false;
-  Initializer data;
-  read_initializer(*it->second, path_, data);
-  const int64_t n = volume(data.shape);
-  for (int64_t i = 0; i < n; ++i) {
-    const double v = element_as_double(data.bytes, data.dtype, i);
-    if (!(std::abs(v) < kMaskMagnitude)) return true;
-  }
-  return false;
-}
-
-void Importer::decide_roles() {
-  const auto any = [](const std::vector<std::string>& patterns, const std::string& name) {
-    return std::any_of(patterns.begin(), patterns.end(),
-                       [&](const std::string& p) { return matches(p, name); });
-  };
-  for (auto& [id, use] : uses_) {
-    Tensor& t = result_.graph.tensor(TensorId(id));
-    ParameterSource& source = t.source;
-    source.role = ParameterRole::frozen;
-    if (use == Use::state) {
-      source.role = ParameterRole::state;
-      continue;
-    }
-    if (use == Use::statistics || !is_float(t.dtype)) continue;
-    const bool model_weight = source.kind != ParameterSource::Kind::inlined;
-    bool train = use == Use::weight || (use == Use::elementwise && !t.shape.empty() && model_weight &&
-                                        source.kind == ParameterSource::Kind::initializer);
-    if (train && use == Use::elementwise) {
-      Weight probe;
-      probe.source = source;
-      train = !is_mask(probe);
-    }
-    if (any(options_.train, t.name)) train = true;
-    if (any(options_.freeze, t.name)) train = false;
-    if (train) source.role = ParameterRole::trained;
-  }
 }
 
 std::string Importer::unique(std::set<std::string>& taken, const std::string& name) {
@@ -383,6 +282,7 @@ TensorId Importer::add_op(Op op, const std::vector<std::string>& names) {
     op.outputs.push_back(graph.add_tensor(std::move(t)));
   }
   const TensorId first = op.outputs.at(0);
+  note_moves(op);
   const OpId id = graph.add_op(std::move(op));
   propagate_batch(graph.op(id));
   return first;

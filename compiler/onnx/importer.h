@@ -58,6 +58,8 @@ class Importer {
   Value weight_value(const onnx::TensorProto& proto, const std::string& name);
   TensorId materialize(Value& value, Use use);
   TensorId materialize_weight(Weight& weight, Use use);
+  void strengthen(TensorId tensor, Use use);
+  void note_moves(const Op& op);
   TensorId add_op(Op op, const std::vector<std::string>& names);
   void propagate_batch(const Op& op);
   std::string unique(std::set<std::string>& taken, const std::string& name);
@@ -76,6 +78,8 @@ class Importer {
   std::set<std::string> wanted_outputs_;
   std::map<std::string, int64_t> bound_dims_;
   std::unordered_map<int32_t, Use> uses_;  // the strongest use of a parameter, by tensor
+  std::unordered_map<int32_t, std::vector<TensorId>>
+      moved_;  // tensors that are parameters moved about: of which
   std::set<std::string> op_names_;
   std::set<std::string> tensor_names_;
   int64_t old_batch_ = 0;  // the fixed batch of the model, if it was replaced
@@ -108,14 +112,17 @@ class Node {
   DType dtype(int input) const;
   /// The input as a tensor of the graph; invalid if the optional input is not there.
   TensorId operand(int input, Use use = Use::data);
-  /// The input's values where they are known now: folded constants, and small initializers.
-  std::optional<Constant> constant(int input) const;
+  /// The input's values where they are known now: folded constants, and initializers (through views) of so
+  /// many elements at most.
+  std::optional<Constant> constant(int input, int64_t largest = 4096) const;
   /// The same; not known is Unsupported, naming the input by `what`.
   Constant required(int input, const std::string& what) const;
   /// Axes or a shape: from the attribute, or from the input in later opsets. None: not given.
   std::optional<Ints> ints_of(const std::string& attribute, int input) const;
   /// A float constant as an operand.
   TensorId scalar(const std::string& part, double value, DType dtype);
+  /// A constant as an operand.
+  TensorId frozen(const std::string& part, Constant value);
 
   /// Appends an op and returns its outputs. `part` "" is the node's own op.
   std::vector<TensorId> emit_all(const std::string& part, const std::string& type, Attributes attributes,
@@ -132,8 +139,13 @@ class Node {
   void result(const Value& value, int output = 0);
   /// The node's output is this tensor of the file: a constant, or a weight.
   void weight(const onnx::TensorProto& proto, const std::string& name);
+  /// The result is the input: the same weight or constant under another name, or a copy of a tensor.
+  void alias();
   /// The input seen through a view, if it is a weight that nothing else reads.
-  bool view(const std::string& kind, Attributes attributes, Shape shape);
+  bool view(const std::string& kind, Attributes attributes, Shape shape) {
+    return view({{kind, std::move(attributes)}}, std::move(shape));
+  }
+  bool view(const std::vector<View>& views, Shape shape);
   void note(const std::string& text) { importer_.result_.notes.push_back(text); }
 
  private:

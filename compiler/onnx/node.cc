@@ -2,16 +2,10 @@
 
 #include "compiler/base/check.h"
 #include "compiler/base/model_data.h"
-#include "compiler/onnx/importer.h"
+#include "compiler/onnx/fold.h"
 #include "compiler/ops/op_table.h"
 
 namespace ff::onnx_import {
-namespace {
-
-/// Weights of so many elements at most are read when a rule asks for their values.
-constexpr int64_t kSmall = 4096;
-
-}  // namespace
 
 Node::Node(Importer& importer, const onnx::NodeProto& proto) : importer_(importer), proto_(proto) {
   name_ = !proto.name().empty() ? proto.name() : proto.output_size() > 0 ? proto.output(0) : proto.op_type();
@@ -68,12 +62,11 @@ TensorId Node::operand(int input, Use use) {
   return importer_.materialize(importer_.values_.at(proto_.input(input)), use);
 }
 
-std::optional<Constant> Node::constant(int input) const {
+std::optional<Constant> Node::constant(int input, int64_t largest) const {
   if (!has(input)) return std::nullopt;
   const Value& v = value(input);
   if (v.kind == Value::Kind::constant) return *v.constant;
-  if (v.kind != Value::Kind::weight || !v.weight->source.views.empty() || volume(v.weight->shape) > kSmall)
-    return std::nullopt;
+  if (v.kind != Value::Kind::weight || volume(v.weight->source.model_shape) > largest) return std::nullopt;
   if (v.weight->source.kind == ParameterSource::Kind::fill) {
     Constant c{.dtype = v.weight->dtype, .shape = v.weight->shape, .ints = {}, .reals = {}};
     c.reals.assign(static_cast<size_t>(volume(c.shape)), v.weight->source.fill);
@@ -81,7 +74,7 @@ std::optional<Constant> Node::constant(int input) const {
   }
   Initializer data;
   read_initializer(*importer_.tensors_.at(v.weight->source.model_name), importer_.path_, data);
-  return Constant::of_bytes(data.shape, data.dtype, data.bytes);
+  return viewed(Constant::of_bytes(data.shape, data.dtype, data.bytes), v.weight->source.views);
 }
 
 Constant Node::required(int input, const std::string& what) const {
@@ -100,7 +93,11 @@ std::optional<Ints> Node::ints_of(const std::string& name, int input) const {
 }
 
 TensorId Node::scalar(const std::string& part, double value, DType dtype) {
-  Value v = Value::of(Constant::of_real(value, dtype), name_ + "/" + part);
+  return frozen(part, Constant::of_real(value, dtype));
+}
+
+TensorId Node::frozen(const std::string& part, Constant value) {
+  Value v = Value::of(std::move(value), name_ + "/" + part);
   return importer_.materialize(v, Use::data);
 }
 
@@ -153,13 +150,22 @@ void Node::weight(const onnx::TensorProto& proto, const std::string& name) {
   result(importer_.weight_value(proto, name));
 }
 
-bool Node::view(const std::string& kind, Attributes attributes, Shape shape) {
+void Node::alias() {
   const Value& v = value(0);
-  if (v.kind != Value::Kind::weight || v.weight->tensor.valid() || importer_.readers_[proto_.input(0)] != 1)
+  if (v.kind == Value::Kind::tensor) return result(emit("Identity", {}, {v.tensor}));
+  if (v.kind == Value::Kind::weight) v.weight->aliased = true;
+  result(v);
+}
+
+bool Node::view(const std::vector<View>& views, Shape shape) {
+  const Value& v = value(0);
+  if (v.kind != Value::Kind::weight || v.weight->tensor.valid() || v.weight->aliased ||
+      importer_.readers_[proto_.input(0)] != 1) {
     return false;
+  }
   auto weight = std::make_shared<Weight>(*v.weight);
   weight->shape = std::move(shape);
-  weight->source.views.push_back({kind, std::move(attributes)});
+  weight->source.views.insert(weight->source.views.end(), views.begin(), views.end());
   result(Value::of(std::move(weight)));
   return true;
 }

@@ -22,7 +22,6 @@ FF_TYPE(Neg);
 FF_TYPE(Exp);
 FF_TYPE(Log);
 FF_TYPE(Sqrt);
-FF_TYPE(Identity);
 FF_TYPE(Add);
 FF_TYPE(Sub);
 FF_TYPE(Mul);
@@ -33,6 +32,9 @@ template <const char* kType>
 void import_binary(Node& node) {
   node.result(node.emit(kType, {}, {node.operand(0, Use::elementwise), node.operand(1, Use::elementwise)}));
 }
+
+/// A weight keeps what it is under another name: exporters tie weights so.
+void import_identity(Node& node) { node.alias(); }
 
 void import_sum(Node& node) {
   TensorId sum = node.operand(0, Use::elementwise);
@@ -153,19 +155,29 @@ void import_nll(Node& node) { import_cross_entropy(node, "NegativeLogLikelihood"
 
 constexpr NodeRule kRules[] = {
     {"Add", 7, import_binary<kAdd>},
+    {"ArgMax", 1, import_arg_max},
+    {"ArgMin", 1, import_arg_min},
     {"AveragePool", 1, import_average_pool},
     {"BatchNormalization", 7, import_batch_normalization},
     {"Cast", 6, import_cast},
     {"Clip", 6, import_clip},
     {"Concat", 4, import_concat},
+    {"Constant", 1, import_folded_only},
+    {"ConstantOfShape", 9, import_folded_only},
     {"Conv", 1, import_conv},
+    {"CumSum", 11, import_cumsum},
     {"Div", 7, import_binary<kDiv>},
     {"Dropout", 7, import_dropout},
+    {"EyeLike", 9, import_folded_only},
     {"Exp", 6, import_unary<kExp>},
+    {"Expand", 8, import_expand},
     {"Flatten", 1, import_flatten},
+    {"Gather", 1, import_gather},
+    {"GatherElements", 11, import_gather_elements},
+    {"GatherND", 11, import_gather_nd},
     {"Gemm", 7, import_gemm},
     {"GlobalAveragePool", 1, import_global_average_pool},
-    {"Identity", 1, import_unary<kIdentity>},
+    {"Identity", 1, import_identity},
     {"LRN", 1, import_lrn},
     {"LeakyRelu", 6, import_leaky_relu},
     {"Log", 6, import_unary<kLog>},
@@ -175,20 +187,32 @@ constexpr NodeRule kRules[] = {
     {"Mul", 7, import_binary<kMul>},
     {"Neg", 6, import_unary<kNeg>},
     {"NegativeLogLikelihoodLoss", 12, import_nll},
+    {"NonZero", 9, import_folded_only},
+    {"OneHot", 9, import_one_hot},
     {"Pad", 2, import_pad},
+    {"Range", 11, import_folded_only},
     {"ReduceMean", 1, import_reduce_mean},
     {"Relu", 6, import_unary<kRelu>},
     {"Reshape", 5, import_reshape},
+    {"Scatter", 9, import_scatter_elements},
+    {"ScatterElements", 11, import_scatter_elements},
+    {"ScatterND", 11, import_scatter_nd},
+    {"Shape", 1, import_folded_only},
     {"Sigmoid", 6, import_unary<kSigmoid>},
+    {"Size", 1, import_folded_only},
     {"Slice", 1, import_slice},
     {"Softmax", 1, import_plain_softmax},
     {"SoftmaxCrossEntropyLoss", 12, import_softmax_cross_entropy},
+    {"Split", 2, import_split},
     {"Sqrt", 6, import_unary<kSqrt>},
     {"Squeeze", 1, import_squeeze},
     {"Sub", 7, import_binary<kSub>},
     {"Sum", 8, import_sum},
     {"Tanh", 6, import_unary<kTanh>},
+    {"Tile", 6, import_tile},
+    {"TopK", 1, import_top_k},
     {"Transpose", 1, import_transpose},
+    {"Trilu", 14, import_trilu},
     {"Unsqueeze", 1, import_unsqueeze},
 };
 

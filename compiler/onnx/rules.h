@@ -25,4 +25,38 @@ void import_squeeze(Node& node);
 void import_transpose(Node& node);
 void import_unsqueeze(Node& node);
 
+void import_arg_max(Node& node);
+void import_arg_min(Node& node);
+void import_cumsum(Node& node);
+void import_expand(Node& node);
+/// Nodes that are folded or refused.
+void import_folded_only(Node& node);
+void import_gather(Node& node);
+void import_gather_elements(Node& node);
+void import_gather_nd(Node& node);
+void import_one_hot(Node& node);
+void import_scatter_elements(Node& node);
+void import_scatter_nd(Node& node);
+void import_split(Node& node);
+void import_tile(Node& node);
+void import_top_k(Node& node);
+void import_trilu(Node& node);
+
+/// An axis counted from the end if it is negative. UserError if there is none.
+int64_t positive_axis(int64_t axis, size_t rank);
+
+/// What a Slice node takes of each axis: elements starts, starts + steps, ... before ends (after them for a
+/// negative step), clamped as ONNX says.
+struct SliceRanges {
+  Ints starts, ends, steps;
+  int64_t count(size_t axis) const;
+};
+SliceRanges slice_ranges(const Node& node, const Shape& x);
+/// The sizes of the parts that a Split node makes of an axis of this extent.
+Ints split_sizes(const Node& node, int64_t extent);
+/// The shapes that Unsqueeze, Squeeze and Flatten give.
+Shape unsqueezed_shape(const Node& node, const Shape& x);
+Shape squeezed_shape(const Node& node, const Shape& x);
+Shape flattened_shape(const Node& node, const Shape& x);
+
 }  // namespace ff::onnx_import

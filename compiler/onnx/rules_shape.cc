@@ -4,7 +4,6 @@
 #include "compiler/onnx/rules.h"
 
 namespace ff::onnx_import {
-namespace {
 
 int64_t positive_axis(int64_t axis, size_t rank) {
   const auto r = static_cast<int64_t>(rank);
@@ -13,6 +12,8 @@ int64_t positive_axis(int64_t axis, size_t rank) {
     throw UserError("axis " + std::to_string(axis) + " of a tensor of rank " + std::to_string(rank));
   return out;
 }
+
+namespace {
 
 void reshape_to(Node& node, const Shape& shape) {
   if (node.view("reshape", {{"shape", shape}}, shape)) return;
@@ -60,41 +61,48 @@ void import_reshape(Node& node) {
   reshape_to(node, *s);
 }
 
-void import_flatten(Node& node) {
-  const Shape x = node.shape(0);
+Shape flattened_shape(const Node& node, const Shape& x) {
   int64_t axis = node.integer("axis", 1);
   if (axis < 0) axis += static_cast<int64_t>(x.size());
   int64_t outer = 1;
-  for (int64_t i = 0; i < axis; ++i) outer *= x[static_cast<size_t>(i)];
-  reshape_to(node, {outer, volume(x) / outer});
+  for (int64_t i = 0; i < axis; ++i) outer *= x.at(static_cast<size_t>(i));
+  return {outer, volume(x) / std::max<int64_t>(outer, 1)};
 }
 
-void import_squeeze(Node& node) {
-  const Shape x = node.shape(0);
+Shape squeezed_shape(const Node& node, const Shape& x) {
   const auto axes = node.ints_of("axes", 1);
   std::set<int64_t> gone;
-  if (axes) {
-    for (int64_t a : *axes) gone.insert(positive_axis(a, x.size()));
+  for (int64_t a : axes.value_or(Ints{})) {
+    const int64_t axis = positive_axis(a, x.size());
+    if (x[static_cast<size_t>(axis)] != 1)
+      throw UserError("axis " + std::to_string(a) + " of " + to_string(x) + " is not of size 1");
+    gone.insert(axis);
   }
   Shape shape;
   for (size_t i = 0; i < x.size(); ++i) {
     if (axes ? !gone.contains(static_cast<int64_t>(i)) : x[i] != 1) shape.push_back(x[i]);
   }
-  reshape_to(node, shape);
+  return shape;
 }
 
-void import_unsqueeze(Node& node) {
-  const Shape x = node.shape(0);
+Shape unsqueezed_shape(const Node& node, const Shape& x) {
   const auto axes = node.ints_of("axes", 1);
   if (!axes) throw UserError("has no axes");
   std::set<int64_t> added;
-  for (int64_t a : *axes) added.insert(positive_axis(a, x.size() + axes->size()));
+  for (int64_t a : *axes) {
+    if (!added.insert(positive_axis(a, x.size() + axes->size())).second)
+      throw UserError("names axis " + std::to_string(a) + " twice");
+  }
   Shape shape;
   auto next = x.begin();
   for (size_t i = 0; i < x.size() + added.size(); ++i)
     shape.push_back(added.contains(static_cast<int64_t>(i)) ? 1 : *next++);
-  reshape_to(node, shape);
+  return shape;
 }
+
+void import_flatten(Node& node) { reshape_to(node, flattened_shape(node, node.shape(0))); }
+void import_squeeze(Node& node) { reshape_to(node, squeezed_shape(node, node.shape(0))); }
+void import_unsqueeze(Node& node) { reshape_to(node, unsqueezed_shape(node, node.shape(0))); }
 
 void import_transpose(Node& node) {
   const Shape x = node.shape(0);
@@ -107,9 +115,10 @@ void import_transpose(Node& node) {
   node.result(node.emit("Transpose", {{"perm", perm}}, {node.operand(0)}));
 }
 
+/// A weight beside activations is trained as one that is added to them is (the token of a class, say).
 void import_concat(Node& node) {
   std::vector<TensorId> inputs;
-  for (int i = 0; i < node.input_count(); ++i) inputs.push_back(node.operand(i));
+  for (int i = 0; i < node.input_count(); ++i) inputs.push_back(node.operand(i, Use::elementwise));
   const int64_t axis = positive_axis(node.integer("axis", 1), node.shape(0).size());
   node.result(node.emit("Concat", {{"axis", axis}}, inputs));
 }
@@ -131,30 +140,6 @@ void import_pad(Node& node) {
     return node.result(node.emit("Pad", {{"pads", all}, {"value", value}}, {node.operand(0)}));
   }
   node.result(node.emit("Pad", {{"pads", *pads}, {"value", value}}, {node.operand(0)}));
-}
-
-void import_slice(Node& node) {
-  const Shape x = node.shape(0);
-  const auto starts = node.ints_of("starts", 1);
-  const auto ends = node.ints_of("ends", 2);
-  if (!starts || !ends) throw UserError("has no starts or no ends");
-  Ints axes;
-  for (size_t i = 0; i < starts->size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  axes = node.ints_of("axes", 3).value_or(axes);
-  const Ints steps = node.ints_of("steps", 4).value_or(Ints(starts->size(), 1));
-  Ints all_starts(x.size(), 0);
-  Ints all_ends = x;
-  Ints all_steps(x.size(), 1);
-  for (size_t i = 0; i < starts->size(); ++i) {
-    const auto a = static_cast<size_t>(positive_axis(axes[i], x.size()));
-    const auto clamp = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + x[a] : v, 0, x[a]); };
-    if (steps[i] < 1) throw Unsupported("a step of " + std::to_string(steps[i]));
-    all_starts[a] = clamp((*starts)[i]);
-    all_ends[a] = clamp((*ends)[i]);
-    all_steps[a] = steps[i];
-  }
-  node.result(node.emit("Slice", {{"starts", all_starts}, {"ends", all_ends}, {"steps", all_steps}},
-                        {node.operand(0)}));
 }
 
 }  // namespace ff::onnx_import

@@ -32,7 +32,8 @@ struct Weight {
   std::string name;
   Shape shape;
   DType dtype = DType::f32;
-  TensorId tensor;  // once an op has read it
+  TensorId tensor;       // once an op has read it
+  bool aliased = false;  // it has several names: readers of one of them are not all of its readers
 };
 
 struct Value {

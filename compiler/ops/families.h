@@ -7,8 +7,13 @@
 
 namespace ff {
 
+std::span<const OpDef> along_axis_ops();
 std::span<const OpDef> conv_ops();
+std::span<const OpDef> element_ops();
 std::span<const OpDef> elementwise_ops();
+std::span<const OpDef> expand_ops();
+std::span<const OpDef> gather_nd_ops();
+std::span<const OpDef> gather_ops();
 std::span<const OpDef> loss_ops();
 std::span<const OpDef> matmul_ops();
 std::span<const OpDef> normalization_ops();

@@ -61,10 +61,11 @@ Viewed apply(const Viewed& in, const View& view) {
   FF_CHECK_EQ(view.kind, "slice");
   const auto axis = static_cast<size_t>(view.attributes.integer("axis"));
   const int64_t begin = view.attributes.integer("begin");
+  const int64_t step = view.attributes.integer("step", 1);
   Shape shape = in.shape;
-  shape[axis] = view.attributes.integer("end") - begin;
+  shape[axis] = (view.attributes.integer("end") - begin + step - 1) / step;
   return gather(in, shape, [&](Shape index) {
-    index[axis] += begin;
+    index[axis] = begin + index[axis] * step;
     return index;
   });
 }

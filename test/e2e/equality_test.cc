@@ -45,7 +45,7 @@ void count(const Problem& problem, const Strategy& strategy, const Plan& plan) {
 
 void check_case(uint64_t seed) {
   Rng rng(seed);
-  RandomTraining drawn = random_training(rng);
+  RandomTraining drawn = random_training(rng, true);
   drawn.options.precision = DType::f64;
   const double rate = drawn.learning_rate;
   std::vector<std::string> notes;
@@ -90,6 +90,15 @@ TEST_CASE("training under a random strategy equals training on one device") {
                            "op Mul",
                            "op Concat",
                            "op Pad",
+                           "op Gather",
+                           "op Slice",
+                           "op CumSum",
+                           "op Trilu",
+                           "op Expand",
+                           "op TopK",
+                           "op GatherElements",
+                           "op ScatterElements",
+                           "op ArgMax",
                            "op Reshape",
                            "op MatMul",
                            "op Dropout",
@@ -106,6 +115,10 @@ TEST_CASE("training under a random strategy equals training on one device") {
                            "split Conv.h",
                            "split Conv.w",
                            "split Conv.ci",
+                           "split Gather.v",
+                           "split Gather.i0",
+                           "split GatherElements.v",
+                           "split ScatterElements.v",
                            "split MatMul.m",
                            "split MatMul.n",
                            "split MatMul.k",

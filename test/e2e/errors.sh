@@ -179,6 +179,28 @@ hint: give --data image=FILE, or --synthetic for made-up numbers
 
 E
 
+# An index that an embedding has no row for: sample 2 asks for row 12 of 11. numbers SHAPE NUMBER... makes an array of int64.
+numbers() {
+  local number
+  npy "$1" '<i8' 0
+  shift
+  for number in "$@"; do printf "\\x$(printf %02x "$number")\\0\\0\\0\\0\\0\\0\\0"; done
+}
+{ value input image 6 4 | sed 's/elem_type: 1/elem_type: 7/'; value output y 6 8; weight w 11 2
+  echo 'node { name: "embedding" op_type: "Gather" input: "w" input: "image" output: "e" }'
+  echo 'node { name: "flat" op_type: "Flatten" input: "e" output: "y" }'; } | model words.onnx 17
+"${compile[@]}" words.onnx --machine cpu-1 --proposals 0 -o words.soap >/dev/null 2>&1 || fail "compile"
+numbers '(6, 4)' 0 1 2 3 4 5 6 7 8 9 10 12 1 1 1 1 2 2 2 2 3 3 3 3 >tokens.npy
+numbers '(6,)' 0 1 2 3 4 8 >classes.npy
+expect 2 ffrun words.soap --data image=tokens.npy --data labels=classes.npy --quiet <<'E'
+ffrun: error: rank 0: instruction #0 (Gather embedding): index 12 of sample 2 is outside [-11, 11)
+hint: check the data that the indices come from: there are 11 entries to choose from
+E
+expect 2 ffrun words.soap --synthetic --data labels=classes.npy --quiet <<'E'
+ffrun: error: rank 0: instruction #2 (SoftmaxCrossEntropy loss): label 8 of sample 5 is outside [0, 8)
+hint: check the labels; one that marks no class can be given as the index to ignore
+E
+
 # A rank that is killed takes the others with it, and mpirun says which it was.
 ffmodel mlp --batch 8 -o long.onnx >/dev/null 2>&1
 "${compile[@]}" long.onnx --machine cpu-2 --search data-parallel -o long.soap >/dev/null 2>&1 || fail "compile"

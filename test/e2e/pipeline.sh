@@ -4,6 +4,7 @@
 #     test/e2e/pipeline.sh BUILD_DIR
 set -uo pipefail
 bin=$1/bin
+golden=$(cd "$(dirname "${BASH_SOURCE[0]}")/../golden/data" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -44,6 +45,17 @@ for model in residual-bn mlp; do
   check "$model: and compiles to the same programs" "${compile[@]}" $model.onnx --machine cpu-2 --strategy strategy.txt -o fixed.soap
   check "$model: the trained model compiles" "${compile[@]}" trained.onnx --machine cpu-1
 done
+
+# An embedding, tied to the output's matrix: as found, and with its vocabulary cut in two, whose parts add up.
+words=$golden/words.onnx
+check "words: compiles for two ranks" "${compile[@]}" "$words" --batch 6 --machine cpu-2 -o words.soap
+check "words: two ranks compute what one device computes" "${run[@]}" "$bin/ffrun" words.soap --model "$words" --synthetic --steps 3 --verify
+check "words: a strategy" bash -c "'$bin/ffcompile' '$words' --batch 6 --loss softmax-cross-entropy --cost roofline --machine cpu-2 --search data-parallel --emit strategy |
+  sed '/tokens.Gather/s/dim: \"i0\"/dim: \"v\"/' >cut.txt && grep -q 'tokens.Gather.*dim: \"v\"' cut.txt"
+check "words: compiles with the vocabulary cut" "${compile[@]}" "$words" --batch 6 --machine cpu-2 --strategy cut.txt -o cut.soap
+check "words: two ranks that share the vocabulary compute what one device computes" "${run[@]}" "$bin/ffrun" cut.soap --model "$words" --synthetic --steps 3 --verify --save words-trained.onnx
+check "words: the trained model has one matrix for both ends" "${compile[@]}" words-trained.onnx --batch 6 --dry-run
+says "trained parameters (246 elements)"
 
 # Running statistics are state, not trained; a width that three devices do not divide still gives a plan.
 "${compile[@]}" residual-bn.onnx --dry-run >output 2>&1

@@ -10,7 +10,7 @@ namespace {
 
 class Net {
  public:
-  explicit Net(Rng& rng) : rng_(rng) {
+  Net(Rng& rng, bool indexing) : rng_(rng), indexing_(indexing) {
     graph_.name = "random";
     graph_.batch = 3 + rng_.below(4);
     Tensor image;
@@ -18,8 +18,16 @@ class Net {
     image.shape = {graph_.batch, 2 + rng_.below(3), 6 + rng_.below(5), 6 + rng_.below(5)};
     image.kind = TensorKind::input;
     image.batch_axis = 0;
+    const bool tokens = indexing_ && rng_.below(5) == 0;
+    if (tokens) {
+      image.name = "tokens";
+      image.shape.pop_back();
+      image.dtype = DType::i64;
+    }
     x_ = graph_.add_tensor(image);
     graph_.inputs = {x_};
+    if (tokens)
+      x_ = op("Gather", {{"axis", int64_t{0}}}, {parameter({3 + rng_.below(9), 6 + rng_.below(5)}), x_});
   }
 
   Graph build() {
@@ -83,7 +91,71 @@ class Net {
     x_ = bn.outputs[0];
   }
 
+  /// The largest half along the last axis of what no two elements of can tie.
+  std::vector<TensorId> top_half() {
+    const Shape s = shape();
+    x_ = op("Add", {}, {x_, parameter({s[1], s[2], s[3]})});
+    op("TopK", {{"axis", int64_t{3}}, {"k", (s[3] + 1) / 2}, {"largest", rng_.below(2)}}, {x_});
+    return graph_.ops.back().outputs;
+  }
+
+  /// A layer of an op that indexes or moves.
+  void index_layer() {
+    const Shape s = shape();
+    const Ints ones(4, 1);
+    switch (rng_.below(8)) {
+      case 0:
+        if (s[2] < 4) return;
+        x_ = op("Slice", {{"starts", Ints{0, 0, 1, 0}}, {"ends", s}, {"steps", Ints{1, 1, 2, 1}}}, {x_});
+        break;
+      case 1: {  // the channels' two parts in the other order
+        const TensorId a =
+            op("Slice", {{"starts", Ints{0, 0, 0, 0}}, {"ends", Ints{s[0], 1, s[2], s[3]}}, {"steps", ones}},
+               {x_});
+        const TensorId b = op("Slice", {{"starts", Ints{0, 1, 0, 0}}, {"ends", s}, {"steps", ones}}, {x_});
+        x_ = op("Concat", {{"axis", int64_t{1}}}, {b, a});
+        break;
+      }
+      case 2:
+        x_ =
+            op("CumSum",
+               {{"axis", 1 + rng_.below(3)}, {"exclusive", rng_.below(2)}, {"reverse", rng_.below(2)}}, {x_});
+        x_ = op("Tanh", {}, {x_});
+        break;
+      case 3:
+        x_ = op("Trilu", {{"upper", rng_.below(2)}, {"k", rng_.below(3) - 1}}, {x_});
+        break;
+      case 4:
+        x_ =
+            op("Mul", {}, {x_, op("Expand", {{"shape", Ints{s[1], s[2], s[3]}}}, {parameter({s[1], 1, 1})})});
+        break;
+      case 5: {  // others' elements where the largest are
+        const std::vector<TensorId> top = top_half();
+        const TensorId others = op("Tanh", {}, {conv(x_, s[1])});
+        const Shape o = graph_.tensor(others).shape;
+        if (o != s) break;
+        x_ = op("Add", {}, {top[0], op("GatherElements", {{"axis", int64_t{3}}}, {others, top[1]})});
+        break;
+      }
+      case 6: {  // the largest squashed
+        const std::vector<TensorId> top = top_half();
+        x_ = op("ScatterElements",
+                {{"axis", int64_t{3}}, {"reduction", std::string(rng_.below(2) ? "add" : "none")}},
+                {x_, top[1], op("Tanh", {}, {top[0]})});
+        break;
+      }
+      default: {  // a code for the largest channel
+        x_ = op("Add", {}, {x_, parameter({s[1], s[2], s[3]})});
+        const TensorId largest = op("ArgMax", {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}}, {x_});
+        const TensorId code = op("Gather", {{"axis", int64_t{0}}}, {parameter({s[1], s[1]}), largest});
+        x_ = op("Add", {}, {x_, op("Transpose", {{"perm", Ints{0, 3, 1, 2}}}, {code})});
+        break;
+      }
+    }
+  }
+
   void image_layer() {
+    if (indexing_ && rng_.below(4) == 0) return index_layer();
     const Shape s = shape();
     const bool small = s[2] < 4 || s[3] < 4;
     switch (rng_.below(11)) {
@@ -154,6 +226,7 @@ class Net {
   }
 
   Rng& rng_;
+  bool indexing_;
   Graph graph_;
   TensorId x_;
   int parameters_ = 0;
@@ -162,11 +235,11 @@ class Net {
 
 }  // namespace
 
-Graph random_net(Rng& rng) { return Net(rng).build(); }
+Graph random_net(Rng& rng, bool indexing) { return Net(rng, indexing).build(); }
 
-RandomTraining random_training(Rng& rng) {
+RandomTraining random_training(Rng& rng, bool indexing) {
   RandomTraining out;
-  out.net = random_net(rng);
+  out.net = random_net(rng, indexing);
   // Squared errors are not bounded: a small rate keeps the nets from running away.
   const bool squares = rng.below(4) == 0;
   out.options.losses = {parse_loss(squares ? "mse" : "softmax-cross-entropy")};

@@ -4,9 +4,9 @@ weights in double and in single precision. Needs Debian's python3-torch and pyth
 
     test/golden/make_goldens.py [--out FOLDER] [NAME ...]        # writes NAME.onnx and NAME.bin, into test/golden/data
 
-The small networks (lenet, residual) are committed; torchvision's alexnet and resnet50 are made by torchvision.sh.
+The small networks (lenet, residual, words) are committed; torchvision's alexnet and resnet50 are made by torchvision.sh.
 
-NAME.bin, little-endian: int64 steps, float64 learning rate, momentum; the images as float32 and the labels as int64, each after
+NAME.bin, little-endian: int64 steps, float64 learning rate, momentum; the images (tokens, too) as float32 and the labels as int64, each after
 their int64 number of elements; then for every weight: int64 length and the bytes of its name, int64 number of elements, float64
 update in double precision (its value after the steps less before), float64 norm of (single less double precision's update), the
 largest of several runs.
@@ -58,6 +58,24 @@ class Residual(nn.Module):
         return self.fc(torch.flatten(nn.functional.adaptive_avg_pool2d(x, 1), 1))
 
 
+class Words(nn.Module):
+    """A classifier of texts: an embedding of tokens, whose matrix also gives the scores of the words (tied), and one of places."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(VOCABULARY, 6)
+        self.places = nn.Embedding(5, 6)
+        self.hidden = nn.Linear(4 * 6, 6)
+
+    def forward(self, x):
+        places = torch.arange(x.shape[1]).unsqueeze(0).expand(x.shape[0], -1)
+        y = self.tokens(x) + self.places(places)
+        return torch.matmul(torch.tanh(self.hidden(torch.flatten(y, 1))), self.tokens.weight.t())
+
+
+VOCABULARY = 11
+
+
 def torchvision_net(name):
     import torchvision  # pylint: disable=import-outside-toplevel
     net = getattr(torchvision.models, name)()
@@ -71,10 +89,11 @@ def torchvision_net(name):
 NETS = {
     "lenet": (LeNet, (6, 1, 12, 12), 10, 0.2),
     "residual": (Residual, (6, 3, 9, 9), 5, 0.045),
+    "words": (Words, (6, 4), VOCABULARY, 0.02),
     "alexnet": (lambda: torchvision_net("alexnet"), (8, 3, 224, 224), 4, 0.05),
     "resnet50": (lambda: torchvision_net("resnet50"), (8, 3, 128, 128), 4, 0.002),
 }
-SMALL = ["lenet", "residual"]
+SMALL = ["lenet", "residual", "words"]
 
 
 def train(net, images, labels, rate):
@@ -96,14 +115,15 @@ def make(name, folder):
     torch.manual_seed(7)
     new_net, shape, classes, rate = NETS[name]
     net = new_net()
-    images = torch.randn(shape)
+    images = torch.randint(0, VOCABULARY, shape) if name == "words" else torch.randn(shape)
     labels = torch.randint(0, classes, (shape[0],))
     net.train()
     state = {k: v.clone() for k, v in net.state_dict().items()}
     torch.onnx.export(net, images, str(folder / f"{name}.onnx"), opset_version=17, training=torch.onnx.TrainingMode.TRAINING,
-                      do_constant_folding=False, input_names=["image"], output_names=["logits"])
+                      do_constant_folding=False, input_names=["image"], output_names=["logits"],
+                      dynamic_axes={"image": {0: "batch"}} if name == "words" else None)
     singles = []
-    for memory_format, onednn in WAYS:
+    for memory_format, onednn in WAYS if images.ndim == 4 else WAYS[:1] * 4:
         net.load_state_dict(state)
         order = torch.randperm(shape[0])
         with torch.backends.mkldnn.flags(enabled=onednn):
@@ -111,10 +131,10 @@ def make(name, folder):
     double_net = new_net().double()
     double_net.load_state_dict({k: v.double() if v.is_floating_point() else v for k, v in state.items()})
     double_net.train()
-    double = train(double_net, images.double(), labels, rate)
+    double = train(double_net, images.double() if images.is_floating_point() else images, labels, rate)
     with open(folder / f"{name}.bin", "wb") as out:
         out.write(struct.pack("<qdd", STEPS, rate, MOMENTUM))
-        out.write(struct.pack("<q", images.numel()) + images.numpy().tobytes())
+        out.write(struct.pack("<q", images.numel()) + images.float().numpy().tobytes())
         out.write(struct.pack("<q", labels.numel()) + labels.numpy().tobytes())
         for key, update in double.items():
             error = max((single[key] - update).norm().item() for single in singles)

@@ -81,7 +81,10 @@ void fill_inputs(const Plan& plan, const Golden& golden, Interpreter& interprete
     for (const Input& input : plan.inputs) {
       if (input.name != b.tensor) continue;
       const bool labels = input.name == "labels";
-      const void* whole = labels ? static_cast<const void*>(golden.labels.data()) : golden.images.data();
+      const std::vector<int64_t> tokens(golden.images.begin(), golden.images.end());
+      const void* whole = labels                      ? static_cast<const void*>(golden.labels.data())
+                          : input.dtype == DType::i64 ? static_cast<const void*>(tokens.data())
+                                                      : golden.images.data();
       copy_region(static_cast<char*>(const_cast<void*>(whole)), input.shape, b.box,
                   static_cast<char*>(interpreter.data(static_cast<int32_t>(i))), b.layout, size_of(b.dtype),
                   false);
@@ -92,7 +95,9 @@ void fill_inputs(const Plan& plan, const Golden& golden, Interpreter& interprete
 /// Each weight's total update, after the golden's steps on this many ranks.
 std::map<std::string, std::vector<double>> train(const std::string& model, const Golden& golden, int ranks,
                                                  const std::string& strategy) {
-  const ImportedModel imported = import_model(model, {});
+  ImportOptions import;
+  import.batch = static_cast<int64_t>(golden.labels.size());
+  const ImportedModel imported = import_model(model, import);
   std::vector<std::string> notes;
   TrainingOptions options;
   options.losses = {parse_loss("softmax-cross-entropy")};
@@ -170,6 +175,9 @@ void check_agreement(const std::string& folder, const std::string& net) {
 TEST_CASE("a LeNet-like network trains as in PyTorch") { check_agreement(FF_GOLDEN_DATA, "lenet"); }
 TEST_CASE("a residual block with batch normalisation trains as in PyTorch") {
   check_agreement(FF_GOLDEN_DATA, "residual");
+}
+TEST_CASE("an embedding that is also the output's matrix trains as in PyTorch") {
+  check_agreement(FF_GOLDEN_DATA, "words");
 }
 // Run by torchvision.sh, which makes what they read.
 TEST_CASE("AlexNet trains as in PyTorch", "[.torchvision]") {

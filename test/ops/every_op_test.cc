@@ -20,9 +20,12 @@ using cpu::Flavor;
 
 /// Ops that are no part of what finite differences compare, and why.
 const std::map<std::string_view, std::string_view> kNotDifferentiable{
+    {"ArgMax", "gives integers"},
+    {"ArgMin", "gives integers"},
     {"BatchNormRunning", "moves statistics that no loss of this step reads"},
     {"Cast", "between types; f32 has no finite differences to 1e-6, and an integer no gradient"},
     {"LossCount", "counts labels"},
+    {"OneHot", "of integers"},
     {"Sgd", "runs after the gradients"},
     {"Momentum", "runs after the gradients"},
     {"Adam", "runs after the gradients"},

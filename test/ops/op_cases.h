@@ -42,6 +42,8 @@ struct OpCase {
 
 /// At least one case of every op that no rule makes: those that rules make (gradients, stages) follow.
 std::vector<OpCase> op_cases();
+/// Those of ops that index, of index_cases.cc.
+void add_indexing(std::vector<OpCase>& out);
 
 std::vector<double> random_values(const Shape& shape, unsigned seed, double scale = 1);
 /// Values of the float inputs; each has a seed of its own.

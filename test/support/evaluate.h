@@ -25,6 +25,10 @@ enum class Form : uint8_t { fused, staged };
 Values evaluate(const Graph& graph, const Values& given, cpu::Flavor flavor = cpu::Flavor::fast,
                 Form form = Form::fused, const RunContext& context = {});
 
+/// The same in cells: every op that has a dimension of this name runs in `degree` blocks of it, and what the
+/// cells write is added up.
+Values evaluate_split(const Graph& graph, const Values& given, const std::string& dim, int64_t degree);
+
 /// Appends an op and the tensors that its row infers: named `name`, then name/1, name/2, ...
 OpId add_op(Graph& graph, std::string name, std::string type, Attributes attributes,
             std::vector<TensorId> inputs);

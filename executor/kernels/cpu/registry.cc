@@ -41,6 +41,10 @@ std::unique_ptr<Kernel> make_kernel(const KernelCall& call, Flavor flavor) {
     register_reference_pool(r);
     register_reference_shape(r);
     register_reference_softmax(r);
+    register_along_axis(r);
+    register_elements(r);
+    register_expand(r);
+    register_gather(r);
     register_system(r);
     register_update(r);
     register_fast_elementwise(r);
