@@ -100,6 +100,10 @@ Value Builder::relu6(const Value& x) {
 
 Value Builder::tanh(const Value& x) { return {impl_->plain("Tanh", "tanh", {x.name}).output(0), x.shape}; }
 
+Value Builder::sigmoid(const Value& x) {
+  return {impl_->plain("Sigmoid", "sigmoid", {x.name}).output(0), x.shape};
+}
+
 Value Builder::add(const Value& a, const Value& b) {
   FF_CHECK(a.shape == b.shape) << "add " << a.name << " and " << b.name;
   return {impl_->plain("Add", "add", {a.name, b.name}).output(0), a.shape};

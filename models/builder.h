@@ -102,6 +102,7 @@ class Builder {
   /// min(max(x, 0), 6).
   Value relu6(const Value& x);
   Value tanh(const Value& x);
+  Value sigmoid(const Value& x);
   /// x/2 (1 + erf(x/sqrt 2)), as five nodes.
   Value gelu(const Value& x);
   /// Over the last axis.

@@ -1,5 +1,6 @@
 // The recommendation model DLRM (Naumov et al. 2019) at the sizes of its paper's measurements: 512 dense
-// features, 8 categories of a million rows each, vectors of 64, 2 layers below and 4 above.
+// features, 8 categories of a million rows each, vectors of 64, 2 layers below and 4 above; the
+// probability of a click.
 #include "models/zoo.h"
 
 namespace ff {
@@ -37,7 +38,7 @@ void build_dlrm(Builder& net, const ModelOptions& o) {
   }
   x = net.concat({x, interaction(net, net.concat(vectors))});
   for (int layer = 0; layer < 3; ++layer) x = net.relu(net.linear("top." + std::to_string(layer), x, 1024));
-  net.output(net.linear("top.3", x, 1));
+  net.output(net.sigmoid(net.linear("top.3", x, 1)), "probability");
 }
 
 }  // namespace ff

@@ -146,7 +146,7 @@ def dlrm(w, inputs):
     x = torch.cat([x, dots[:, row, column]], 1)
     for i in range(3):
         x = linear(x, w["top.%d.weight" % i], w["top.%d.bias" % i]).relu()
-    return {"logits": linear(x, w["top.3.weight"], w["top.3.bias"])}
+    return {"probability": linear(x, w["top.3.weight"], w["top.3.bias"]).sigmoid()}
 
 
 def mixer(w, inputs):

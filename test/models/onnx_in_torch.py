@@ -46,6 +46,7 @@ OPS = {
     "Div": lambda a, x, y: x / y,
     "Relu": lambda a, x: F.relu(x),
     "Tanh": lambda a, x: torch.tanh(x),
+    "Sigmoid": lambda a, x: torch.sigmoid(x),
     "Erf": lambda a, x: torch.erf(x),
     "Clip": lambda a, x, low, high: torch.clamp(x, low, high),
     "Softmax": lambda a, x: torch.softmax(x, a["axis"]),
