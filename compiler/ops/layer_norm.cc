@@ -85,7 +85,7 @@ Work layer_norm_work(const Graph& g, const Op& op, const Cell& cell) {
 
 OpDef layer_norm_row(std::string_view type, bool forward) {
   return {.type = type,
-          .family = "norm",
+          .family = "reduce",  // not "norm": its operands are no images, and keep their rows
           .infer = forward ? infer_layer_norm : nullptr,
           .space = layer_norm_space,
           .gradient = forward ? layer_norm_gradient : nullptr,
