@@ -14,7 +14,37 @@ void import_conv(Node& node);
 void import_global_average_pool(Node& node);
 void import_lrn(Node& node);
 void import_max_pool(Node& node);
+
+void import_binary(Node& node);
+void import_cast(Node& node);
+void import_clip(Node& node);
+void import_extremum(Node& node);
+void import_function(Node& node);
+void import_gelu(Node& node);
+void import_is_infinite(Node& node);
+void import_mean(Node& node);
+void import_mod(Node& node);
+void import_parametrised(Node& node);
+void import_pow(Node& node);
+void import_shrink(Node& node);
+void import_sum(Node& node);
+void import_where(Node& node);
+
+void import_group_normalization(Node& node);
+void import_instance_normalization(Node& node);
+void import_layer_normalization(Node& node);
+void import_lp_normalization(Node& node);
+void import_mean_variance_normalization(Node& node);
+void import_reduce_l1(Node& node);
+void import_reduce_l2(Node& node);
+void import_reduce_log_sum(Node& node);
+void import_reduce_log_sum_exp(Node& node);
+void import_reduce_max(Node& node);
 void import_reduce_mean(Node& node);
+void import_reduce_min(Node& node);
+void import_reduce_prod(Node& node);
+void import_reduce_sum(Node& node);
+void import_reduce_sum_square(Node& node);
 
 void import_concat(Node& node);
 void import_flatten(Node& node);

@@ -58,22 +58,6 @@ void import_global_average_pool(Node& node) {
 }
 
 /// The mean over exactly the spatial axes is a pooling; others are not built.
-void import_reduce_mean(Node& node) {
-  const auto given = node.ints_of("axes", 1);
-  const auto rank = static_cast<int64_t>(node.shape(0).size());
-  Ints axes = given.value_or(Ints{});
-  for (int64_t& a : axes) a = a < 0 ? a + rank : a;
-  std::sort(axes.begin(), axes.end());
-  Ints spatial;
-  for (int64_t a = 2; a < rank; ++a) spatial.push_back(a);
-  if (rank < 3 || axes != spatial) throw Unsupported("a mean over other than the spatial axes");
-  const TensorId pooled =
-      node.emit("GlobalAveragePool", {}, {node.operand(0)}, node.integer("keepdims", 1) != 0 ? "" : "pool");
-  if (node.integer("keepdims", 1) != 0) return node.result(pooled);
-  const Shape x = node.shape(0);
-  node.result(node.emit("Reshape", {{"shape", Ints{x[0], x[1]}}}, {pooled}));
-}
-
 void import_batch_normalization(Node& node) {
   const double epsilon = node.real("epsilon", 1e-5);
   const double momentum = node.real("momentum", 0.9);

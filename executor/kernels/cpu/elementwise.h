@@ -6,17 +6,30 @@
 #include <cmath>
 #include <cstdint>
 
+#include <numbers>
+#include <type_traits>
+
+#include "compiler/base/check.h"
 #include "compiler/base/rng.h"
+#include "compiler/plan/kernel_call.h"
 
 namespace ff::cpu::elementwise {
 
 /// What an op's function may need besides its operands.
 struct Parameters {
-  double alpha = 0.01;  // LeakyRelu
-  double low = 0;       // Clip
-  double high = 0;
-  double scale = 1;  // ReduceTo
+  double alpha = 0, beta = 0, gamma = 0;
+  double low = 0, high = 0;  // Clip
+  double scale = 1;          // ReduceSum
 };
+
+/// What a kernel call says; ONNX's defaults are the importer's.
+inline Parameters parameters_of(const Attributes& a) {
+  Parameters p;
+  p.alpha = a.real("alpha", 0), p.beta = a.real("beta", 0), p.gamma = a.real("gamma", 0);
+  p.low = a.real("min", -INFINITY), p.high = a.real("max", INFINITY);
+  p.scale = a.real("scale", 1.0);
+  return p;
+}
 
 // Each is f(a, b, c, parameters); ops of fewer operands ignore the rest. Gradients take (saved, dy) or (dy,
 // others).
@@ -38,10 +51,87 @@ T mul(T a, T b, T, const Parameters&) {
 }
 template <typename T>
 T div(T a, T b, T, const Parameters&) {
+  if constexpr (std::is_integral_v<T>) {
+    if (b == 0)
+      throw UserError("an integer is divided by zero", "check the data that the divisor comes from");
+  }
   return a / b;
 }
+/// With the sign of the divisor (of floats too); fmod has that of the dividend.
 template <typename T>
-T reduce_to(T dy, T, T, const Parameters& p) {
+T mod(T a, T b, T zero, const Parameters& p) {
+  if constexpr (std::is_integral_v<T>) {
+    div(a, b, zero, p);
+    const T rest = static_cast<T>(a % b);
+    return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
+  } else {
+    const T rest = std::fmod(a, b);
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  }
+}
+template <typename T>
+T fmod(T a, T b, T zero, const Parameters& p) {
+  if constexpr (std::is_integral_v<T>) {
+    div(a, b, zero, p);
+    return static_cast<T>(a % b);
+  } else {
+    return std::fmod(a, b);
+  }
+}
+template <typename T>
+T pow(T a, T b, T, const Parameters&) {
+  return static_cast<T>(std::pow(a, b));
+}
+/// 0 for the exponent 0, whatever the base.
+template <typename T>
+T pow_grad_a(T dy, T a, T b, const Parameters&) {
+  return b == 0 ? T(0) : dy * b * std::pow(a, b - 1);
+}
+/// 0 for the base 0, as the limit is for a positive exponent.
+template <typename T>
+T pow_grad_b(T dy, T a, T b, const Parameters&) {
+  return a == 0 ? T(0) : dy * std::pow(a, b) * std::log(a);
+}
+template <typename T>
+T max(T a, T b, T, const Parameters&) {
+  return a > b || a != a ? a : b;  // NaN stays
+}
+template <typename T>
+T min(T a, T b, T, const Parameters&) {
+  return a < b || a != a ? a : b;
+}
+/// Of `a`, which shares the gradient with `b` where they tie.
+template <typename T>
+T max_grad(T dy, T a, T b, const Parameters&) {
+  return a > b ? dy : a == b ? dy / 2 : T(0);
+}
+template <typename T>
+T min_grad(T dy, T a, T b, const Parameters&) {
+  return a < b ? dy : a == b ? dy / 2 : T(0);
+}
+template <typename T>
+T prelu(T x, T slope, T, const Parameters&) {
+  return x < 0 ? slope * x : x;
+}
+template <typename T>
+T prelu_grad_a(T dy, T x, T slope, const Parameters&) {
+  return x < 0 ? slope * dy : dy;
+}
+template <typename T>
+T prelu_grad_b(T dy, T x, T, const Parameters&) {
+  return x < 0 ? x * dy : T(0);
+}
+/// Which elements are the maximum.
+template <typename T>
+T reduce_max_ties(T x, T max, T, const Parameters&) {
+  return x == max ? T(1) : T(0);
+}
+template <typename T>
+T reduce_max_grad(T share, T x, T max, const Parameters&) {
+  return x == max ? share : T(0);
+}
+template <typename T>
+T reduce_sum(T dy, T, T, const Parameters& p) {
   return dy * static_cast<T>(p.scale);
 }
 template <typename T>
@@ -105,6 +195,22 @@ T log(T x, T, T, const Parameters&) {
 template <typename T>
 T log_grad(T x, T dy, T, const Parameters&) {
   return dy / x;
+}
+template <typename T>
+T square(T x, T, T, const Parameters&) {
+  return x * x;
+}
+template <typename T>
+T square_grad(T x, T dy, T, const Parameters&) {
+  return 2 * x * dy;
+}
+template <typename T>
+T reciprocal(T x, T, T, const Parameters&) {
+  return 1 / x;
+}
+template <typename T>
+T reciprocal_grad(T y, T dy, T, const Parameters&) {
+  return -dy * y * y;
 }
 template <typename T>
 T leaky_relu(T x, T, T, const Parameters& p) {

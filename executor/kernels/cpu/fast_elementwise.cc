@@ -1,92 +1,223 @@
-// Elementwise f32 kernels on operands of one shape and layout: flat loops that vectorise. Others fall back to
-// the plain loops.
+// Elementwise f32 kernels that vectorise: the axes of a call are merged into an inner line along which every
+// operand is contiguous or one value, and a few outer axes. A call of one shape and layout is one line.
+
+#include <algorithm>
 
 #include "executor/kernels/cpu/elementwise.h"
 #include "executor/kernels/cpu/registry.h"
 #include "executor/kernels/cpu/simd.h"
+#include "executor/kernels/cpu/strides.h"
 
 namespace ff::cpu {
 namespace {
 
 using elementwise::Parameters;
-using FlatLoop = void (*)(const float*, const float*, float*, int64_t, const Parameters&);
 
-#define FF_FLAT(function)                                                                     \
-  FF_TARGET_CLONES void flat_##function(const float* a, const float* b, float* y, int64_t n,  \
-                                        const Parameters& p) {                                \
-    for (int64_t i = 0; i < n; ++i) y[i] = elementwise::function<float>(a[i], b[i], 0.0F, p); \
+/// Operands a, b, c and the result along a line of `n`; each stride is 1 or 0, or any other.
+struct Line {
+  const float *a, *b, *c;
+  float* y;
+  int64_t sa, sb, sc, sy, n;
+  bool add;  // to what the result has: it is a sum over outer axes
+};
+
+/// One line by function `f`, inlined into a clone for each instruction set.
+template <typename F>
+[[gnu::always_inline]] inline void run_line(const Line& l, F f) {
+  const int64_t n = l.n;
+  const float *a = l.a, *b = l.b, *c = l.c;
+  float* y = l.y;
+  if (l.sy == 0 && n > 1) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) sum += f(a[i * l.sa], b[i * l.sb], c[i * l.sc]);
+    *y = (l.add ? *y : 0) + sum;
+  } else if (l.add) {
+    for (int64_t i = 0; i < n; ++i) y[i * l.sy] += f(a[i * l.sa], b[i * l.sb], c[i * l.sc]);
+  } else if (l.sa == 1 && l.sb == 1 && l.sc == 1 && l.sy == 1) {
+    for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i], c[i]);
+  } else if (l.sa == 1 && l.sb == 0 && l.sy == 1) {
+    const float value = *b;
+    for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], value, c[i * l.sc]);
+  } else if (l.sa == 0 && l.sb == 1 && l.sy == 1) {
+    const float value = *a;
+    for (int64_t i = 0; i < n; ++i) y[i] = f(value, b[i], c[i * l.sc]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i * l.sy] = f(a[i * l.sa], b[i * l.sb], c[i * l.sc]);
   }
-FF_FLAT(add)
-FF_FLAT(add_relu)
-FF_FLAT(sub)
-FF_FLAT(mul)
-FF_FLAT(div)
-FF_FLAT(neg)
-FF_FLAT(relu)
-FF_FLAT(relu_grad)
-FF_FLAT(sigmoid_grad)
-FF_FLAT(tanh_grad)
-FF_FLAT(leaky_relu)
-FF_FLAT(leaky_relu_grad)
-FF_FLAT(clip)
-FF_FLAT(clip_grad)
-#undef FF_FLAT
+}
 
-class FlatKernel final : public Kernel {
+using LineLoop = void (*)(const Line&, const Parameters&);
+
+#define FF_LINE(function)                                                                              \
+  FF_TARGET_CLONES void line_##function(const Line& l, const Parameters& p) {                          \
+    run_line(l, [&p](float a, float b, float c) { return elementwise::function<float>(a, b, c, p); }); \
+  }
+FF_LINE(add)
+FF_LINE(add_relu)
+FF_LINE(sub)
+FF_LINE(mul)
+FF_LINE(div)
+FF_LINE(div_grad_a)
+FF_LINE(div_grad_b)
+FF_LINE(reduce_sum)
+FF_LINE(neg)
+FF_LINE(relu)
+FF_LINE(relu_grad)
+FF_LINE(sigmoid_grad)
+FF_LINE(tanh_grad)
+FF_LINE(leaky_relu)
+FF_LINE(leaky_relu_grad)
+FF_LINE(clip)
+FF_LINE(clip_grad)
+FF_LINE(square)
+FF_LINE(square_grad)
+FF_LINE(sqrt)
+FF_LINE(sqrt_grad)
+FF_LINE(reciprocal)
+FF_LINE(reciprocal_grad)
+FF_LINE(exp_grad)
+FF_LINE(max)
+FF_LINE(min)
+#undef FF_LINE
+
+/// An axis of the call: its extent, and the strides of a, b, c and the result.
+struct Axis {
+  int64_t extent;
+  std::array<int64_t, 4> strides;
+};
+
+class LineKernel final : public Kernel {
  public:
-  FlatKernel(const KernelCall& call, FlatLoop loop) : loop_(loop), count_(volume(call.operands[0].shape)) {
-    p_.alpha = call.attributes.real("alpha", p_.alpha);
-    p_.low = call.attributes.real("min", -INFINITY);
-    p_.high = call.attributes.real("max", INFINITY);
+  LineKernel(const KernelCall& call, LineLoop loop)
+      : loop_(loop), p_(elementwise::parameters_of(call.attributes)), inputs_(call.operands.size() - 1) {
+    Shape whole;
+    for (const Operand& o : call.operands) {
+      whole.insert(whole.begin(), std::max(o.shape.size(), whole.size()) - whole.size(), 1);
+      for (size_t i = 0; i < o.shape.size(); ++i) {
+        int64_t& extent = whole[whole.size() - o.shape.size() + i];
+        extent = std::max(extent, o.shape[i]);
+      }
+    }
+    std::array<std::array<int64_t, kMaxRank>, 4> strides{};
+    for (size_t i = 0; i < 4; ++i) strides[i] = strides_along(call.operands[place(i)], whole);
+    for (size_t d = 0; d < whole.size(); ++d) {
+      if (whole[d] > 1)
+        axes_.push_back({whole[d], {strides[0][d], strides[1][d], strides[2][d], strides[3][d]}});
+    }
+    results_ = volume(call.operands.back().shape);
+    sums_ = results_ != volume(whole);
+    order_and_merge();
   }
 
   void run(std::span<void* const> operands, void*, const RunContext&) override {
-    const float* a = static_cast<const float*>(operands[0]);
-    const float* b = operands.size() > 2 ? static_cast<const float*>(operands[1]) : a;
-    loop_(a, b, static_cast<float*>(operands.back()), count_, p_);
+    Line line{};
+    std::array<const float*, 3> in{};
+    for (size_t i = 0; i < 3; ++i) in[i] = static_cast<const float*>(operands[place(i)]);
+    float* out = static_cast<float*>(operands.back());
+    if (sums_) std::fill_n(out, results_, 0.0F);
+    const Axis& inner = axes_.back();
+    line.sa = inner.strides[0], line.sb = inner.strides[1], line.sc = inner.strides[2];
+    line.sy = inner.strides[3], line.n = inner.extent, line.add = sums_;
+    std::array<int64_t, kMaxRank> index{};
+    std::array<int64_t, 4> at{};
+    while (true) {
+      line.a = in[0] + at[0], line.b = in[1] + at[1], line.c = in[2] + at[2], line.y = out + at[3];
+      loop_(line, p_);
+      size_t d = axes_.size() - 1;
+      while (d-- > 0) {
+        for (size_t i = 0; i < 4; ++i) at[i] += axes_[d].strides[i];
+        if (++index[d] < axes_[d].extent) break;
+        index[d] = 0;
+        for (size_t i = 0; i < 4; ++i) at[i] -= axes_[d].strides[i] * axes_[d].extent;
+      }
+      if (d == static_cast<size_t>(-1)) return;
+    }
   }
 
  private:
-  FlatLoop loop_;
-  int64_t count_;
+  /// Operand of a, b, c (an op of fewer repeats its first) and the result.
+  size_t place(size_t i) const { return i == 3 ? inputs_ : i < inputs_ ? i : 0; }
+
+  /// Axes from the outermost in memory to the innermost, neighbours that are one axis for every operand
+  /// merged.
+  void order_and_merge() {
+    const auto size = [](const Axis& a) {
+      return std::max({a.strides[0], a.strides[1], a.strides[2], a.strides[3]});
+    };
+    std::stable_sort(axes_.begin(), axes_.end(),
+                     [&](const Axis& a, const Axis& b) { return size(a) > size(b); });
+    std::vector<Axis> merged;
+    for (const Axis& axis : axes_) {
+      const bool joins = !merged.empty() && [&] {
+        for (size_t i = 0; i < 4; ++i) {
+          if (merged.back().strides[i] != axis.strides[i] * axis.extent) return false;
+        }
+        return true;
+      }();
+      if (joins) {
+        merged.back() = {merged.back().extent * axis.extent, axis.strides};
+      } else {
+        merged.push_back(axis);
+      }
+    }
+    if (merged.empty()) merged.push_back({1, {1, 1, 1, 1}});
+    axes_ = std::move(merged);
+  }
+
+  LineLoop loop_;
   Parameters p_;
+  size_t inputs_;
+  std::vector<Axis> axes_;
+  int64_t results_ = 1;
+  bool sums_ = false;
 };
 
-bool is_flat(const KernelCall& call) {
+template <LineLoop kLoop>
+std::unique_ptr<Kernel> make_lines(const KernelCall& call) {
   for (const Operand& operand : call.operands) {
-    if (operand.shape != call.operands[0].shape || operand.layout != call.operands[0].layout) return false;
+    if (operand.dtype != DType::f32 || volume(operand.shape) == 0)
+      return make_kernel(call, Flavor::reference);
   }
-  return true;
-}
-
-template <FlatLoop kLoop>
-std::unique_ptr<Kernel> make_flat(const KernelCall& call) {
-  if (!is_flat(call)) return make_kernel(call, Flavor::reference);
-  return std::make_unique<FlatKernel>(call, kLoop);
+  return std::make_unique<LineKernel>(call, kLoop);
 }
 
 std::unique_ptr<Kernel> make_add(const KernelCall& call) {
-  return call.attributes.integer("relu", 0) != 0 ? make_flat<flat_add_relu>(call) : make_flat<flat_add>(call);
+  return call.attributes.integer("relu", 0) != 0 ? make_lines<line_add_relu>(call)
+                                                 : make_lines<line_add>(call);
 }
 
 }  // namespace
 
 void register_fast_elementwise(Registry& registry) {
   registry.add_fast("Add", make_add);
-  registry.add_fast("Sub", make_flat<flat_sub>);
-  registry.add_fast("Mul", make_flat<flat_mul>);
-  registry.add_fast("MulGrad", make_flat<flat_mul>);
-  registry.add_fast("Div", make_flat<flat_div>);
-  registry.add_fast("Neg", make_flat<flat_neg>);
-  registry.add_fast("NegGrad", make_flat<flat_neg>);
-  registry.add_fast("Relu", make_flat<flat_relu>);
-  registry.add_fast("ReluGrad", make_flat<flat_relu_grad>);
-  registry.add_fast("SigmoidGrad", make_flat<flat_sigmoid_grad>);
-  registry.add_fast("TanhGrad", make_flat<flat_tanh_grad>);
-  registry.add_fast("LeakyRelu", make_flat<flat_leaky_relu>);
-  registry.add_fast("LeakyReluGrad", make_flat<flat_leaky_relu_grad>);
-  registry.add_fast("Clip", make_flat<flat_clip>);
-  registry.add_fast("ClipGrad", make_flat<flat_clip_grad>);
+  registry.add_fast("Sub", make_lines<line_sub>);
+  registry.add_fast("Mul", make_lines<line_mul>);
+  registry.add_fast("MulGrad", make_lines<line_mul>);
+  registry.add_fast("Div", make_lines<line_div>);
+  registry.add_fast("DivGradA", make_lines<line_div_grad_a>);
+  registry.add_fast("DivGradB", make_lines<line_div_grad_b>);
+  registry.add_fast("ReduceSum", make_lines<line_reduce_sum>);
+  registry.add_fast("ReduceSumGrad", make_lines<line_reduce_sum>);
+  registry.add_fast("Neg", make_lines<line_neg>);
+  registry.add_fast("NegGrad", make_lines<line_neg>);
+  registry.add_fast("Relu", make_lines<line_relu>);
+  registry.add_fast("ReluGrad", make_lines<line_relu_grad>);
+  registry.add_fast("SigmoidGrad", make_lines<line_sigmoid_grad>);
+  registry.add_fast("TanhGrad", make_lines<line_tanh_grad>);
+  registry.add_fast("LeakyRelu", make_lines<line_leaky_relu>);
+  registry.add_fast("LeakyReluGrad", make_lines<line_leaky_relu_grad>);
+  registry.add_fast("Clip", make_lines<line_clip>);
+  registry.add_fast("ClipGrad", make_lines<line_clip_grad>);
+  registry.add_fast("Square", make_lines<line_square>);
+  registry.add_fast("SquareGrad", make_lines<line_square_grad>);
+  registry.add_fast("Sqrt", make_lines<line_sqrt>);
+  registry.add_fast("SqrtGrad", make_lines<line_sqrt_grad>);
+  registry.add_fast("Reciprocal", make_lines<line_reciprocal>);
+  registry.add_fast("ReciprocalGrad", make_lines<line_reciprocal_grad>);
+  registry.add_fast("ExpGrad", make_lines<line_exp_grad>);
+  registry.add_fast("Max", make_lines<line_max>);
+  registry.add_fast("Min", make_lines<line_min>);
 }
 
 }  // namespace ff::cpu
