@@ -17,7 +17,7 @@ void import_dropout(Node& node) {
   if (node.has(1)) ratio = node.required(1, "the ratio").real(0);
   bool training = true;
   if (node.has(2)) training = node.required(2, "training_mode").integer(0) != 0;
-  if (node.output_used(1)) throw Unsupported("its second output, the mask, is used");
+  node.leave_out(1, "its second output, the mask, is used");
   if (node.options().inference || ratio == 0 || !training) {
     if (ratio != 0 && !training && !node.options().inference)
       node.note(node_text(node.proto()) + ": training_mode is 0: no dropout");
@@ -80,7 +80,7 @@ void import_cross_entropy(Node& node, const char* type) {
   if (node.has(2)) throw Unsupported("class weights");
   if (node.has_attribute("ignore_index") && reduction == "mean")
     throw Unsupported("ignore_index with reduction 'mean'");
-  if (node.output_used(1)) throw Unsupported("its second output, the log probabilities, is used");
+  node.leave_out(1, "its second output, the log probabilities, is used");
   const Shape labels = node.shape(1);
   Attributes attributes{{"axis", int64_t{1}},
                         {"classes", node.shape(0).at(1)},
@@ -109,6 +109,7 @@ constexpr NodeRule kRules[] = {
     {"AveragePool", 1, import_average_pool},
     {"BatchNormalization", 7, import_batch_normalization},
     {"Cast", 6, import_cast},
+    {"CastLike", 15, import_cast_like},
     {"Ceil", 6, import_function},
     {"Celu", 12, import_parametrised},
     {"Clip", 6, import_clip},
@@ -141,6 +142,7 @@ constexpr NodeRule kRules[] = {
     {"HardSigmoid", 6, import_parametrised},
     {"HardSwish", 14, import_function},
     {"Identity", 1, import_identity},
+    {"If", 1, import_if},
     {"InstanceNormalization", 6, import_instance_normalization},
     {"IsInf", 10, import_is_infinite},
     {"IsNaN", 9, import_function},
@@ -153,6 +155,7 @@ constexpr NodeRule kRules[] = {
     {"LogSoftmax", 1, import_log_softmax},
     {"LpNormalization", 1, import_lp_normalization},
     {"MatMul", 1, import_matmul},
+    {"Loop", 1, import_loop},
     {"Max", 8, import_extremum},
     {"MaxPool", 1, import_max_pool},
     {"Mean", 8, import_mean},
@@ -220,7 +223,39 @@ constexpr NodeRule kRules[] = {
     {"Xor", 7, import_binary},
 };
 
+/// Ops that are refused whatever is built: why.
+constexpr std::pair<std::string_view, std::string_view> kRefused[] = {
+    {"BitShift", "of bits"},
+    {"BitwiseAnd", "of bits"},
+    {"BitwiseNot", "of bits"},
+    {"BitwiseOr", "of bits"},
+    {"BitwiseXor", "of bits"},
+    {"ConvInteger", "quantised integers are not trained"},
+    {"DequantizeLinear", "quantised integers are not trained"},
+    {"DynamicQuantizeLinear", "quantised integers are not trained"},
+    {"MatMulInteger", "quantised integers are not trained"},
+    {"NonMaxSuppression", "the shape of its result depends on the data"},
+    {"QLinearConv", "quantised integers are not trained"},
+    {"QLinearMatMul", "quantised integers are not trained"},
+    {"QuantizeLinear", "quantised integers are not trained"},
+    {"Compress", "the shape of its result depends on the data"},
+    {"Scan", "control flow: only If and Loop are unrolled"},
+    {"StringNormalizer", "of strings"},
+    {"TfIdfVectorizer", "of strings"},
+    {"Unique", "the shape of its result depends on the data"},
+};
+
 }  // namespace
+
+std::string refusal_of(std::string_view type) {
+  for (const auto& [refused, why] : kRefused) {
+    if (refused == type) return std::string(why);
+  }
+  if (type.starts_with("Sequence") || type.starts_with("Optional") || type == "ConcatFromSequence" ||
+      type == "SplitToSequence")
+    return "of sequences and optional values, not of tensors";
+  return "unknown operator";
+}
 
 const NodeRule* find_rule(std::string_view type) {
   const auto at = std::find_if(std::begin(kRules), std::end(kRules),

@@ -17,6 +17,7 @@ void import_max_pool(Node& node);
 
 void import_binary(Node& node);
 void import_cast(Node& node);
+void import_cast_like(Node& node);
 void import_clip(Node& node);
 void import_extremum(Node& node);
 void import_function(Node& node);
@@ -67,6 +68,8 @@ void import_gather_nd(Node& node);
 void import_one_hot(Node& node);
 void import_scatter_elements(Node& node);
 void import_scatter_nd(Node& node);
+void import_if(Node& node);
+void import_loop(Node& node);
 void import_split(Node& node);
 void import_tile(Node& node);
 void import_top_k(Node& node);

@@ -117,16 +117,26 @@ void import_where(Node& node) {
       "Where", {}, {node.operand(0), node.operand(1, Use::elementwise), node.operand(2, Use::elementwise)}));
 }
 
+namespace {
+
 /// Halves and bfloat16 are computed as float32: to them there is nothing to do.
+void cast_to(Node& node, DType type) {
+  if (type == DType::f16 || type == DType::bf16) type = DType::f32;
+  const bool weight = node.value(0).kind == Value::Kind::weight;
+  if (weight && is_float(type) && type != DType::f64) return node.alias();
+  if (node.dtype(0) == type) return node.result(node.emit("Identity", {}, {node.operand(0)}));
+  node.result(node.emit("Cast", {{"to", static_cast<int64_t>(type)}}, {node.operand(0)}));
+}
+
+}  // namespace
+
 void import_cast(Node& node) {
   const int64_t to = node.integer("to", 1);
-  auto type = dtype_of_onnx(static_cast<int>(to));
+  const auto type = dtype_of_onnx(static_cast<int>(to));
   if (!type) throw Unsupported("a cast to ONNX's type " + std::to_string(to));
-  if (*type == DType::f16 || *type == DType::bf16) type = DType::f32;
-  const bool weight = node.value(0).kind == Value::Kind::weight;
-  if (weight && is_float(*type) && *type != DType::f64) return node.alias();
-  if (node.dtype(0) == *type) return node.result(node.emit("Identity", {}, {node.operand(0)}));
-  node.result(node.emit("Cast", {{"to", static_cast<int64_t>(*type)}}, {node.operand(0)}));
+  cast_to(node, *type);
 }
+
+void import_cast_like(Node& node) { cast_to(node, node.dtype(1)); }
 
 }  // namespace ff::onnx_import

@@ -35,7 +35,7 @@ void import_conv(Node& node) {
 }
 
 void import_max_pool(Node& node) {
-  if (node.output_used(1)) throw Unsupported("its second output, the indices, is used");
+  node.leave_out(1, "its second output, the indices, is used");
   if (node.integer("storage_order", 0) != 0) throw Unsupported("storage_order 1");
   const Ints kernel = node.ints("kernel_shape", {});
   Attributes attributes = windows(node, kernel);
