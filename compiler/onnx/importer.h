@@ -59,6 +59,7 @@ class Importer {
   void refuse_missing_outputs();
   void refuse(const onnx::NodeProto& proto, const std::string& reason);
   void import_outputs();
+  void inline_number(Tensor& t);
   void decide_roles();
   bool is_mask(const Weight& weight) const;
   void throw_if_unsupported();

@@ -34,23 +34,23 @@ inline Parameters parameters_of(const Attributes& a) {
 // Each is f(a, b, c, parameters); ops of fewer operands ignore the rest. Gradients take (saved, dy) or (dy,
 // others).
 template <typename T>
-T add(T a, T b, T, const Parameters&) {
+[[gnu::always_inline]] inline T add(T a, T b, T, const Parameters&) {
   return a + b;
 }
 template <typename T>
-T add_relu(T a, T b, T, const Parameters&) {
+[[gnu::always_inline]] inline T add_relu(T a, T b, T, const Parameters&) {
   return a + b > 0 ? a + b : T(0);
 }
 template <typename T>
-T sub(T a, T b, T, const Parameters&) {
+[[gnu::always_inline]] inline T sub(T a, T b, T, const Parameters&) {
   return a - b;
 }
 template <typename T>
-T mul(T a, T b, T, const Parameters&) {
+[[gnu::always_inline]] inline T mul(T a, T b, T, const Parameters&) {
   return a * b;
 }
 template <typename T>
-T div(T a, T b, T, const Parameters&) {
+[[gnu::always_inline]] inline T div(T a, T b, T, const Parameters&) {
   if constexpr (std::is_integral_v<T>) {
     if (b == 0)
       throw UserError("an integer is divided by zero", "check the data that the divisor comes from");
@@ -59,7 +59,7 @@ T div(T a, T b, T, const Parameters&) {
 }
 /// With the sign of the divisor (of floats too); fmod has that of the dividend.
 template <typename T>
-T mod(T a, T b, T zero, const Parameters& p) {
+[[gnu::always_inline]] inline T mod(T a, T b, T zero, const Parameters& p) {
   if constexpr (std::is_integral_v<T>) {
     div(a, b, zero, p);
     const T rest = static_cast<T>(a % b);
@@ -70,7 +70,7 @@ T mod(T a, T b, T zero, const Parameters& p) {
   }
 }
 template <typename T>
-T fmod(T a, T b, T zero, const Parameters& p) {
+[[gnu::always_inline]] inline T fmod(T a, T b, T zero, const Parameters& p) {
   if constexpr (std::is_integral_v<T>) {
     div(a, b, zero, p);
     return static_cast<T>(a % b);
@@ -79,153 +79,153 @@ T fmod(T a, T b, T zero, const Parameters& p) {
   }
 }
 template <typename T>
-T pow(T a, T b, T, const Parameters&) {
+[[gnu::always_inline]] inline T pow(T a, T b, T, const Parameters&) {
   return static_cast<T>(std::pow(a, b));
 }
 /// 0 for the exponent 0, whatever the base.
 template <typename T>
-T pow_grad_a(T dy, T a, T b, const Parameters&) {
+[[gnu::always_inline]] inline T pow_grad_a(T dy, T a, T b, const Parameters&) {
   return b == 0 ? T(0) : dy * b * std::pow(a, b - 1);
 }
 /// 0 for the base 0, as the limit is for a positive exponent.
 template <typename T>
-T pow_grad_b(T dy, T a, T b, const Parameters&) {
+[[gnu::always_inline]] inline T pow_grad_b(T dy, T a, T b, const Parameters&) {
   return a == 0 ? T(0) : dy * std::pow(a, b) * std::log(a);
 }
 template <typename T>
-T max(T a, T b, T, const Parameters&) {
+[[gnu::always_inline]] inline T max(T a, T b, T, const Parameters&) {
   return a > b || a != a ? a : b;  // NaN stays
 }
 template <typename T>
-T min(T a, T b, T, const Parameters&) {
+[[gnu::always_inline]] inline T min(T a, T b, T, const Parameters&) {
   return a < b || a != a ? a : b;
 }
 /// Of `a`, which shares the gradient with `b` where they tie.
 template <typename T>
-T max_grad(T dy, T a, T b, const Parameters&) {
+[[gnu::always_inline]] inline T max_grad(T dy, T a, T b, const Parameters&) {
   return a > b ? dy : a == b ? dy / 2 : T(0);
 }
 template <typename T>
-T min_grad(T dy, T a, T b, const Parameters&) {
+[[gnu::always_inline]] inline T min_grad(T dy, T a, T b, const Parameters&) {
   return a < b ? dy : a == b ? dy / 2 : T(0);
 }
 template <typename T>
-T prelu(T x, T slope, T, const Parameters&) {
+[[gnu::always_inline]] inline T prelu(T x, T slope, T, const Parameters&) {
   return x < 0 ? slope * x : x;
 }
 template <typename T>
-T prelu_grad_a(T dy, T x, T slope, const Parameters&) {
+[[gnu::always_inline]] inline T prelu_grad_a(T dy, T x, T slope, const Parameters&) {
   return x < 0 ? slope * dy : dy;
 }
 template <typename T>
-T prelu_grad_b(T dy, T x, T, const Parameters&) {
+[[gnu::always_inline]] inline T prelu_grad_b(T dy, T x, T, const Parameters&) {
   return x < 0 ? x * dy : T(0);
 }
 /// Which elements are the maximum.
 template <typename T>
-T reduce_max_ties(T x, T max, T, const Parameters&) {
+[[gnu::always_inline]] inline T reduce_max_ties(T x, T max, T, const Parameters&) {
   return x == max ? T(1) : T(0);
 }
 template <typename T>
-T reduce_max_grad(T share, T x, T max, const Parameters&) {
+[[gnu::always_inline]] inline T reduce_max_grad(T share, T x, T max, const Parameters&) {
   return x == max ? share : T(0);
 }
 template <typename T>
-T reduce_sum(T dy, T, T, const Parameters& p) {
+[[gnu::always_inline]] inline T reduce_sum(T dy, T, T, const Parameters& p) {
   return dy * static_cast<T>(p.scale);
 }
 template <typename T>
-T div_grad_a(T dy, T b, T, const Parameters&) {
+[[gnu::always_inline]] inline T div_grad_a(T dy, T b, T, const Parameters&) {
   return dy / b;
 }
 template <typename T>
-T div_grad_b(T dy, T a, T b, const Parameters&) {
+[[gnu::always_inline]] inline T div_grad_b(T dy, T a, T b, const Parameters&) {
   return -dy * a / (b * b);
 }
 template <typename T>
-T neg(T x, T, T, const Parameters&) {
+[[gnu::always_inline]] inline T neg(T x, T, T, const Parameters&) {
   return -x;
 }
 template <typename T>
-T relu(T x, T, T, const Parameters&) {
+[[gnu::always_inline]] inline T relu(T x, T, T, const Parameters&) {
   return x > 0 ? x : T(0);
 }
 template <typename T>
-T relu_grad(T y, T dy, T, const Parameters&) {
+[[gnu::always_inline]] inline T relu_grad(T y, T dy, T, const Parameters&) {
   return y > 0 ? dy : T(0);
 }
 template <typename T>
-T sigmoid(T x, T, T, const Parameters&) {
+[[gnu::always_inline]] inline T sigmoid(T x, T, T, const Parameters&) {
   // The form whose exponential cannot overflow.
   const T e = std::exp(-std::abs(x));
   return x >= 0 ? 1 / (1 + e) : e / (1 + e);
 }
 template <typename T>
-T sigmoid_grad(T y, T dy, T, const Parameters&) {
+[[gnu::always_inline]] inline T sigmoid_grad(T y, T dy, T, const Parameters&) {
   return dy * y * (1 - y);
 }
 template <typename T>
-T tanh(T x, T, T, const Parameters&) {
+[[gnu::always_inline]] inline T tanh(T x, T, T, const Parameters&) {
   return std::tanh(x);
 }
 template <typename T>
-T tanh_grad(T y, T dy, T, const Parameters&) {
+[[gnu::always_inline]] inline T tanh_grad(T y, T dy, T, const Parameters&) {
   return dy * (1 - y * y);
 }
 template <typename T>
-T exp(T x, T, T, const Parameters&) {
+[[gnu::always_inline]] inline T exp(T x, T, T, const Parameters&) {
   return std::exp(x);
 }
 template <typename T>
-T exp_grad(T y, T dy, T, const Parameters&) {
+[[gnu::always_inline]] inline T exp_grad(T y, T dy, T, const Parameters&) {
   return dy * y;
 }
 template <typename T>
-T sqrt(T x, T, T, const Parameters&) {
+[[gnu::always_inline]] inline T sqrt(T x, T, T, const Parameters&) {
   return std::sqrt(x);
 }
 template <typename T>
-T sqrt_grad(T y, T dy, T, const Parameters&) {
+[[gnu::always_inline]] inline T sqrt_grad(T y, T dy, T, const Parameters&) {
   return dy / (2 * y);
 }
 template <typename T>
-T log(T x, T, T, const Parameters&) {
+[[gnu::always_inline]] inline T log(T x, T, T, const Parameters&) {
   return std::log(x);
 }
 template <typename T>
-T log_grad(T x, T dy, T, const Parameters&) {
+[[gnu::always_inline]] inline T log_grad(T x, T dy, T, const Parameters&) {
   return dy / x;
 }
 template <typename T>
-T square(T x, T, T, const Parameters&) {
+[[gnu::always_inline]] inline T square(T x, T, T, const Parameters&) {
   return x * x;
 }
 template <typename T>
-T square_grad(T x, T dy, T, const Parameters&) {
+[[gnu::always_inline]] inline T square_grad(T x, T dy, T, const Parameters&) {
   return 2 * x * dy;
 }
 template <typename T>
-T reciprocal(T x, T, T, const Parameters&) {
+[[gnu::always_inline]] inline T reciprocal(T x, T, T, const Parameters&) {
   return 1 / x;
 }
 template <typename T>
-T reciprocal_grad(T y, T dy, T, const Parameters&) {
+[[gnu::always_inline]] inline T reciprocal_grad(T y, T dy, T, const Parameters&) {
   return -dy * y * y;
 }
 template <typename T>
-T leaky_relu(T x, T, T, const Parameters& p) {
+[[gnu::always_inline]] inline T leaky_relu(T x, T, T, const Parameters& p) {
   return x >= 0 ? x : static_cast<T>(p.alpha) * x;
 }
 template <typename T>
-T leaky_relu_grad(T x, T dy, T, const Parameters& p) {
+[[gnu::always_inline]] inline T leaky_relu_grad(T x, T dy, T, const Parameters& p) {
   return x >= 0 ? dy : static_cast<T>(p.alpha) * dy;
 }
 template <typename T>
-T clip(T x, T, T, const Parameters& p) {
+[[gnu::always_inline]] inline T clip(T x, T, T, const Parameters& p) {
   return std::min(std::max(x, static_cast<T>(p.low)), static_cast<T>(p.high));
 }
 template <typename T>
-T clip_grad(T x, T dy, T, const Parameters& p) {
+[[gnu::always_inline]] inline T clip_grad(T x, T dy, T, const Parameters& p) {
   return x >= static_cast<T>(p.low) && x <= static_cast<T>(p.high) ? dy : T(0);
 }
 

@@ -53,6 +53,7 @@ std::unique_ptr<Kernel> make_kernel(const KernelCall& call, Flavor flavor) {
     register_system(r);
     register_update(r);
     register_fast_elementwise(r);
+    register_fast_functions(r);
     register_fast_lrn(r);
     register_fast_normalization(r);
     register_fast_pool(r);

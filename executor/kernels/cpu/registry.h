@@ -35,6 +35,7 @@ class Registry {
   std::map<std::string, Row, std::less<>> rows_;
 };
 
+void register_fast_functions(Registry& registry);
 void register_fast_lrn(Registry& registry);
 void register_fast_normalization(Registry& registry);
 void register_fast_pool(Registry& registry);
