@@ -1,61 +1,10 @@
 // Functions, If and Loop take the shape of the nodes that they stand for. Models are in ONNX's own text form.
-#include <onnx/defs/parser.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-
-#include "compiler/base/check.h"
-#include "compiler/base/model_data.h"
-#include "compiler/onnx/import.h"
-#include "test/catch.h"
-#include "test/support/evaluate.h"
+#include "test/onnx/model_text.h"
 
 using namespace ff;
 using namespace ff::test;
 
 namespace {
-
-const std::string kHead = R"(<ir_version: 8, opset_import: ["" : 17, "own" : 1]> net )";
-
-onnx::ModelProto parse(const std::string& text) {
-  const std::string whole = kHead + text;  // the parser keeps pointers into it
-  onnx::ModelProto model;
-  onnx::OnnxParser parser(whole.c_str());
-  const auto status = parser.Parse(model);
-  INFO(status.ErrorMessage());
-  REQUIRE(status.IsOK());
-  return model;
-}
-
-ImportedModel import_written(const onnx::ModelProto& model, const ImportOptions& options = {}) {
-  const auto path =
-      std::filesystem::temp_directory_path() / ("ff_inline_" + std::to_string(::getpid()) + ".onnx");
-  std::ofstream(path, std::ios::binary) << model.SerializeAsString();
-  struct Remove {
-    const std::filesystem::path& path;
-    ~Remove() { std::filesystem::remove(path); }
-  } remove{path};
-  return import_model(path.string(), options);
-}
-
-ImportedModel import_text(const std::string& text, const ImportOptions& options = {}) {
-  return import_written(parse(text), options);
-}
-
-/// The first output for an input `x`, in f64.
-std::vector<double> value_of(const std::string& text, const std::vector<double>& x) {
-  ImportedModel model = import_text(text);
-  Values given{{"x", x}};
-  for (Tensor& t : model.graph.tensors) {
-    if (t.dtype == DType::f32) t.dtype = DType::f64;
-    if (t.kind != TensorKind::parameter) continue;
-    FF_CHECK(t.source.kind == ParameterSource::Kind::inlined) << t.name;
-    for (int64_t i = 0; i < volume(t.shape); ++i)
-      given[t.name].push_back(element_as_double(t.source.bytes, t.source.model_dtype, i));
-  }
-  return evaluate(model.graph, given).at(model.graph.tensor(model.graph.outputs.at(0)).name);
-}
 
 std::string refusal_of_text(const std::string& text) {
   ImportOptions options;

@@ -27,9 +27,9 @@ namespace ff::cpu::vector_math {
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   p = p * r * r + r + 1.0F;
-  // 2^n as 2 * 2^(n - 1): n may be 128.
-  const int32_t bits = (static_cast<int32_t>(n) + 126) << 23;
-  const float y = p * std::bit_cast<float>(bits) * 2.0F;
+  // 2^n in two factors: n may be 128, and -126.
+  const int32_t k = static_cast<int32_t>(n), half = k >> 1;
+  const float y = p * std::bit_cast<float>((half + 127) << 23) * std::bit_cast<float>((k - half + 127) << 23);
   const float high = x > kHighest ? __builtin_inff() : y;
   const float low = x < kLowest ? 0.0F : high;
   return x != x ? x : low;
