@@ -199,7 +199,7 @@ bool fold(Node& node);
 
 /// The opsets whose meaning the rules know.
 inline constexpr int64_t kOldestOpset = 7;
-inline constexpr int64_t kNewestOpset = 22;
+inline constexpr int64_t kNewestOpset = 24;
 
 /// "node 'conv1' (Conv)"
 std::string node_text(const onnx::NodeProto& proto);

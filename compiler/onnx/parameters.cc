@@ -105,7 +105,8 @@ bool Importer::is_mask(const Weight& weight) const {
 void Importer::inline_number(Tensor& t) {
   ParameterSource& source = t.source;
   const auto it = tensors_.find(source.model_name);
-  if (source.kind != ParameterSource::Kind::initializer || !source.views.empty() || it == tensors_.end()) return;
+  if (source.kind != ParameterSource::Kind::initializer || !source.views.empty() || it == tensors_.end())
+    return;
   Initializer data;
   read_initializer(*it->second, path_, data);
   source.kind = ParameterSource::Kind::inlined;

@@ -47,6 +47,10 @@ void import_reduce_prod(Node& node);
 void import_reduce_sum(Node& node);
 void import_reduce_sum_square(Node& node);
 
+void import_attention(Node& node);
+void import_einsum(Node& node);
+void import_rotary_embedding(Node& node);
+
 void import_concat(Node& node);
 void import_flatten(Node& node);
 void import_pad(Node& node);
