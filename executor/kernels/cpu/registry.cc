@@ -45,6 +45,7 @@ std::unique_ptr<Kernel> make_kernel(const KernelCall& call, Flavor flavor) {
     register_elements(r);
     register_expand(r);
     register_gather(r);
+    register_resize(r);
     register_system(r);
     register_update(r);
     register_fast_elementwise(r);
