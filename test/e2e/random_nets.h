@@ -10,7 +10,7 @@ namespace ff::test {
 
 /// A forward graph of a few layers: convolutions, pooling, normalisation, residual adds, concatenations, then
 /// matrix products. Uneven sizes; parameters named p0, p1, ..., to be filled by the caller. `indexing`: some
-/// begin with an embedding, and have layers that slice, sort, gather and scatter; a choice of theirs may fall
+/// begin with an embedding, and have layers that slice, sort, gather and scatter, or resize; a choice of theirs may fall
 /// otherwise where values are rounded otherwise, so that f32 nets are without.
 Graph random_net(Rng& rng, bool indexing);
 
