@@ -117,12 +117,30 @@ std::vector<ResizedAxis> unchanged(const Shape& x) {
   return axes;
 }
 
+/// One scale for all axes: the one that makes the result as large as the sizes allow, or no smaller than they
+/// ask.
+void keep_ratio(const std::string& policy, const Ints& resized, std::vector<ResizedAxis>& axes) {
+  if (policy == "stretch") return;
+  if (policy != "not_larger" && policy != "not_smaller")
+    throw UserError("keep_aspect_ratio_policy is '" + policy + "'");
+  Reals scales;
+  for (int64_t a : resized) {
+    const ResizedAxis& axis = axes[static_cast<size_t>(a)];
+    scales.push_back(static_cast<double>(axis.out) / static_cast<double>(axis.in));
+  }
+  const double scale = policy == "not_larger" ? *std::min_element(scales.begin(), scales.end())
+                                              : *std::max_element(scales.begin(), scales.end());
+  for (int64_t a : resized) {
+    ResizedAxis& axis = axes[static_cast<size_t>(a)];
+    axis.out = std::llround(scale * static_cast<double>(axis.in));
+    axis.scale = scale;
+  }
+}
+
 }  // namespace
 
 void import_resize(Node& node) {
   if (node.integer("antialias", 0) != 0) throw Unsupported("antialias");
-  if (const auto policy = node.string("keep_aspect_ratio_policy", "stretch"); policy != "stretch")
-    throw Unsupported("keep_aspect_ratio_policy '" + policy + "'");
   const bool oldest = node.opset() < 11;
   const Shape x = node.shape(0);
   const auto scales = given(node, oldest ? 1 : 2, "the scales"),
@@ -139,6 +157,7 @@ void import_resize(Node& node) {
       axis.out = sizes->integer(at);
     }
   }
+  if (sizes) keep_ratio(node.string("keep_aspect_ratio_policy", "stretch"), resized, axes);
   // A model written for a fixed batch says it in its sizes.
   if (sizes && node.old_batch() > 0 && axes[0].out == node.old_batch()) axes[0].out = axes[0].in;
   emit_resize(node, axes, node.string("mode", "nearest"),
