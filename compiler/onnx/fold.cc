@@ -104,12 +104,12 @@ bool folds_fills(const std::string& op) {
 
 /// What an input is worth now: a folded constant, a number that no rule trains (of rank 0), or a fill. Only
 /// what has at least one folded constant is folded: a weight by itself, moved about, stays one.
-std::optional<Constant> known_value(const Node& node, int input) {
+std::optional<Constant> known_value(const Node& node, int input, bool scales) {
   const Value& v = node.value(input);
   if (v.kind == Value::Kind::constant) return *v.constant;
   if (v.kind != Value::Kind::weight) return std::nullopt;
   const bool fill = v.weight->source.kind == ParameterSource::Kind::fill;
-  if (fill || v.weight->shape.empty() || compares(node.proto().op_type()))
+  if (fill || scales || v.weight->shape.empty() || compares(node.proto().op_type()))
     return node.constant(input, kLargest);
   return std::nullopt;
 }
@@ -180,14 +180,16 @@ bool fold(Node& node) {
   if (op == "EyeLike") return fold_eye_like(node), true;
   if (op == "Identity" || node.input_count() == 0) return false;  // the rule gives the value another name
   Constants inputs;
-  bool any = folds_fills(op);
+  // PyTorch concatenates the scales of a resize.
+  const bool scales = op == "Concat" && node.gives_scales();
+  bool any = scales || folds_fills(op);
   for (int i = 0; i < node.input_count(); ++i) {
     if (!node.has(i)) continue;
     any |= node.value(i).kind == Value::Kind::constant;
   }
   for (int i = 0; any && i < node.input_count(); ++i) {
     if (!node.has(i)) continue;
-    auto value = known_value(node, i);
+    auto value = known_value(node, i, scales);
     if (!value) return false;
     inputs.push_back(std::move(*value));
   }

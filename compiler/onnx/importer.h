@@ -134,6 +134,8 @@ class Node {
                    std::vector<TensorId> inputs, std::vector<TensorId> outputs);
 
   bool output_used(int output) const;
+  /// Whether all that reads the first output are resizes, as their scales.
+  bool gives_scales() const;
   void result(TensorId tensor, int output = 0);
   void result(Constant constant, int output = 0);
   void result(const Value& value, int output = 0);
