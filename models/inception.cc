@@ -1,4 +1,4 @@
-// Inception v3 (Szegedy et al. 2015) as torchvision has it, without the auxiliary head.
+// Inception v3 (Szegedy et al. 2015) as torchvision has it, with or without the auxiliary head.
 #include "models/zoo.h"
 
 namespace ff {
@@ -58,6 +58,12 @@ class Inception {
     return net_.concat({b1, b3, fan(b + "3x3dbl_3", dbl), conv(b + "_pool", smooth(x), 192, {1, 1})});
   }
 
+  void auxiliary(const Value& x) {
+    Value y = conv("AuxLogits.conv0", net_.average_pool(x, {.kernel = 5, .stride = 3}), 128, {1, 1});
+    y = net_.flatten(net_.global_average_pool(conv("AuxLogits.conv1", y, 768, {5, 5})));
+    net_.output(net_.linear("AuxLogits.fc", y, 1000), "aux_logits");
+  }
+
  private:
   Value row(const std::string& name, const Value& x, int64_t out) {
     return conv(name, x, out, {1, 7}, {0, 3});
@@ -77,9 +83,7 @@ class Inception {
   Builder& net_;
 };
 
-}  // namespace
-
-void build_inception_v3(Builder& net, const ModelOptions& options) {
+void build_inception(Builder& net, const ModelOptions& options, bool auxiliary) {
   Inception i(net);
   Value x = i.conv("Conv2d_1a_3x3", net.input({3, 299, 299}), 32, {3, 3}, {0, 0}, 2);
   x = i.conv("Conv2d_2a_3x3", x, 32, {3, 3});
@@ -94,11 +98,20 @@ void build_inception_v3(Builder& net, const ModelOptions& options) {
   x = i.c("Mixed_6c", x, 160);
   x = i.c("Mixed_6d", x, 160);
   x = i.c("Mixed_6e", x, 192);
+  const Value tapped = x;
   x = i.d("Mixed_7a", x);
   x = i.e("Mixed_7b", x);
   x = i.e("Mixed_7c", x);
   x = net.dropout(net.flatten(net.global_average_pool(x)), options.dropout);
   net.output(net.linear("fc", x, 1000));
+  if (auxiliary) i.auxiliary(tapped);
+}
+
+}  // namespace
+
+void build_inception_v3(Builder& net, const ModelOptions& options) { build_inception(net, options, false); }
+void build_inception_v3_aux(Builder& net, const ModelOptions& options) {
+  build_inception(net, options, true);
 }
 
 }  // namespace ff

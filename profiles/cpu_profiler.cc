@@ -142,12 +142,30 @@ class Neighbours {
 
 }  // namespace
 
+namespace {
+
+/// Kernels are made and run with the threads of a rank for as long as this lives.
+class RankThreads {
+ public:
+  explicit RankThreads(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+  RankThreads(const RankThreads&) = delete;
+  RankThreads& operator=(const RankThreads&) = delete;
+  ~RankThreads() { omp_set_num_threads(before_); }
+
+ private:
+  int before_;
+};
+
+/// Counted up when kernels become faster or slower: what was measured before is measured again.
+constexpr int kKernelsVersion = 2;
+
+}  // namespace
+
 CpuProfiler::CpuProfiler(MakeKernel make_kernel, CpuProfilerOptions options)
     : make_kernel_(std::move(make_kernel)), options_(options) {}
 
 Measurement CpuProfiler::measure(const KernelCall& call) {
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(options_.threads);
+  const RankThreads threads(options_.threads);
   std::vector<Nanoseconds> times;
   int64_t workspace = 0;
   {
@@ -159,7 +177,6 @@ Measurement CpuProfiler::measure(const KernelCall& call) {
     times = time_runs(bench);
     workspace = bench.workspace_bytes();
   }
-  omp_set_num_threads(before);
   std::sort(times.begin(), times.end());
   const size_t n = times.size();
   return {.median = std::max<Nanoseconds>(1, times[n / 2]),
@@ -168,7 +185,10 @@ Measurement CpuProfiler::measure(const KernelCall& call) {
           .workspace_bytes = workspace};
 }
 
-int64_t CpuProfiler::workspace_bytes(const KernelCall& call) { return make_kernel_(call)->workspace_bytes(); }
+int64_t CpuProfiler::workspace_bytes(const KernelCall& call) {
+  const RankThreads threads(options_.threads);
+  return make_kernel_(call)->workspace_bytes();
+}
 
 std::string cpu_libraries() {
   const dnnl_version_t* version = dnnl_version();
@@ -176,7 +196,7 @@ std::string cpu_libraries() {
   if (__builtin_cpu_supports("avx2")) isa = "avx2";
   if (__builtin_cpu_supports("avx512f")) isa = "avx512";
   return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
-         std::to_string(version->patch) + ", " + isa;
+         std::to_string(version->patch) + ", " + isa + ", kernels " + std::to_string(kKernelsVersion);
 }
 
 }  // namespace ff

@@ -218,7 +218,7 @@ class EntryLowering {
     if (step.kind == StepKind::fill) {
       out.call.kernel = "Fill";
     } else if (step.kind == StepKind::sum) {
-      out.call.kernel = combines_by_max(id) ? "Max" : "Sum";
+      out.call.kernel = combines_by_max(id) ? "CombineMax" : "CombineSum";
     } else {
       out.call.kernel = "CopyBox";
       const auto& instances = tasks_.tensors[id.index()]->instances;

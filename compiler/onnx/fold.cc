@@ -102,11 +102,17 @@ bool folds_fills(const std::string& op) {
   return compares(op) || op == "Cast" || op == "Range" || op == "Trilu" || op == "Where";
 }
 
+/// A folded constant, also once an op has read it as data.
+bool is_folded(const Value& v) {
+  return v.kind == Value::Kind::constant ||
+         (v.kind == Value::Kind::weight && v.weight->source.kind == ParameterSource::Kind::inlined);
+}
+
 /// What an input is worth now: a folded constant, a number that no rule trains (of rank 0), or a fill. Only
 /// what has at least one folded constant is folded: a weight by itself, moved about, stays one.
 std::optional<Constant> known_value(const Node& node, int input, bool scales) {
   const Value& v = node.value(input);
-  if (v.kind == Value::Kind::constant) return *v.constant;
+  if (is_folded(v)) return node.constant(input, kLargest);
   if (v.kind != Value::Kind::weight) return std::nullopt;
   const bool fill = v.weight->source.kind == ParameterSource::Kind::fill;
   if (fill || scales || v.weight->shape.empty() || compares(node.proto().op_type()))
@@ -185,9 +191,10 @@ bool fold(Node& node) {
   bool any = scales || folds_fills(op);
   for (int i = 0; i < node.input_count(); ++i) {
     if (!node.has(i)) continue;
-    any |= node.value(i).kind == Value::Kind::constant;
+    any |= is_folded(node.value(i));
   }
-  for (int i = 0; any && i < node.input_count(); ++i) {
+  const int read = op == "CastLike" ? 1 : node.input_count();  // of its second only the type
+  for (int i = 0; any && i < read; ++i) {
     if (!node.has(i)) continue;
     auto value = known_value(node, i, scales);
     if (!value) return false;

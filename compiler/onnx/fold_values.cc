@@ -103,8 +103,7 @@ Constant where(const Constant& condition, const Constant& x, const Constant& y) 
   });
 }
 
-bool cast(Node& node, const Constant& c) {
-  const auto type = dtype_of_onnx(static_cast<int>(node.integer("to", 1)));
+bool cast(Node& node, const Constant& c, std::optional<DType> type) {
   if (!type) return false;
   const auto integer = [&](int64_t i) {
     return *type == DType::boolean ? int64_t{c.real(i) != 0} : c.integer(i);
@@ -198,7 +197,8 @@ bool fold_values(Node& node, const Constants& in) {
     return true;
   }
   if (op == "Where") return node.result(where(in[0], in[1], in[2])), true;
-  if (op == "Cast") return cast(node, in[0]);
+  if (op == "Cast") return cast(node, in[0], dtype_of_onnx(static_cast<int>(node.integer("to", 1))));
+  if (op == "CastLike") return cast(node, in[0], node.dtype(1));
   if (op == "Range") return range(node, in), true;
   return reduce(node, in[0]);
 }

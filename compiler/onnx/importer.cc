@@ -30,10 +30,12 @@ ImportedModel Importer::run() {
   result_.file = path_;
   parse();
   check_opsets();
+  expand_functions();
   const auto nodes = needed_nodes();
   import_initializers();
   import_inputs();
   for (const onnx::NodeProto* node : nodes) import_node(*node);
+  refuse_missing_outputs();
   throw_if_unsupported();
   if (result_.unsupported.empty()) import_outputs();
   decide_roles();
@@ -74,6 +76,21 @@ std::vector<std::string> Importer::output_names() const {
   return names;
 }
 
+/// A function of another opset is read with the meaning of that one.
+int64_t Importer::opset_of(const onnx::NodeProto& proto) const {
+  const auto it = opsets_.find(&proto);
+  return it == opsets_.end() ? opset_ : it->second;
+}
+
+/// What a node reads, its bodies included.
+static void for_each_input(const onnx::NodeProto& node,
+                           const std::function<void(const std::string&)>& visit) {
+  for (const std::string& in : node.input()) visit(in);
+  for (const auto& a : node.attribute()) {
+    if (a.has_g()) for_each_outer_input(a.g(), visit);
+  }
+}
+
 /// The nodes that the wanted outputs depend on, in the file's order (which ONNX says is topological).
 std::vector<const onnx::NodeProto*> Importer::needed_nodes() {
   std::unordered_map<std::string, int> producer;
@@ -94,13 +111,13 @@ std::vector<const onnx::NodeProto*> Importer::needed_nodes() {
     stack.pop_back();
     if (it == producer.end() || needed[static_cast<size_t>(it->second)]) continue;
     needed[static_cast<size_t>(it->second)] = true;
-    for (const std::string& in : nodes[it->second].input()) stack.push_back(in);
+    for_each_input(nodes[it->second], [&](const std::string& in) { stack.push_back(in); });
   }
   std::vector<const onnx::NodeProto*> out;
   for (int i = 0; i < nodes.size(); ++i) {
     if (!needed[static_cast<size_t>(i)]) continue;
     out.push_back(&nodes[i]);
-    for (const std::string& in : nodes[i].input()) ++readers_[in];
+    for_each_input(nodes[i], [&](const std::string& in) { ++readers_[in]; });
   }
   return out;
 }
@@ -125,7 +142,26 @@ Value Importer::weight_value(const onnx::TensorProto& proto, const std::string& 
   return Value::of(std::move(weight));
 }
 
+/// A file without its weights can be listed and planned for, not trained.
+void Importer::note_missing_data() {
+  std::string first;
+  int count = 0;
+  for (const auto& proto : model_.graph().initializer()) {
+    const bool typed = proto.float_data_size() > 0 || proto.int32_data_size() > 0 ||
+                       proto.int64_data_size() > 0 || proto.double_data_size() > 0 ||
+                       proto.uint64_data_size() > 0;
+    if (!readers_.contains(proto.name()) || typed || !proto.raw_data().empty() ||
+        proto.external_data_size() > 0 || volume(Shape(proto.dims().begin(), proto.dims().end())) == 0)
+      continue;
+    if (count++ == 0) first = proto.name();
+  }
+  if (count == 0) return;
+  result_.notes.push_back(std::to_string(count) + " initializer" + (count > 1 ? "s carry" : " carries") +
+                          " no data, the first is '" + first + "': this file cannot be trained");
+}
+
 void Importer::import_initializers() {
+  note_missing_data();
   for (const auto& proto : model_.graph().initializer()) {
     if (!readers_.contains(proto.name())) continue;
     if (dtype_of_onnx(proto.data_type())) {
@@ -191,6 +227,27 @@ void Importer::refuse(const onnx::NodeProto& proto, const std::string& reason) {
   result_.unsupported.push_back({name, proto.op_type(), reason});
 }
 
+/// Hands on what is missing.
+bool Importer::misses_input(const onnx::NodeProto& proto) {
+  for (const std::string& in : proto.input()) {
+    const auto it = missing_.find(in);
+    if (it == missing_.end()) continue;
+    for (const std::string& out : proto.output()) missing_.emplace(out, it->second);
+    return true;
+  }
+  return false;
+}
+
+void Importer::refuse_missing_outputs() {
+  for (const std::string& name : output_names()) {
+    const auto it = missing_.find(name);
+    if (it == missing_.end() || values_.contains(name)) continue;
+    const bool again = std::any_of(result_.unsupported.begin(), result_.unsupported.end(),
+                                   [&](const UnsupportedNode& u) { return u.node == it->second.node; });
+    if (!again) result_.unsupported.push_back(it->second);
+  }
+}
+
 void Importer::import_node(const onnx::NodeProto& proto) {
   if (!proto.domain().empty() && proto.domain() != "ai.onnx") {
     return refuse(proto, "operator of domain '" + proto.domain() + "'");
@@ -198,21 +255,25 @@ void Importer::import_node(const onnx::NodeProto& proto) {
   const NodeRule* rule = find_rule(proto.op_type());
   bool known = true;
   for (const std::string& in : proto.input()) known &= in.empty() || values_.contains(in);
-  if (!known && rule == nullptr) return refuse(proto, "unknown operator");
+  if (!known && rule == nullptr) return refuse(proto, refusal_of(proto.op_type()));
   for (const std::string& in : proto.input()) {
     if (const auto it = untyped_.find(in); it != untyped_.end())
       return refuse(proto, "initializer '" + in + "' has type " + it->second + ", which is not supported");
   }
-  if (!known) return;  // behind one that was refused
+  if (!known) {  // behind one that was refused
+    misses_input(proto);
+    return;
+  }
   Node node(*this, proto);
   try {
     if (fold(node)) return;
-    if (rule == nullptr) throw Unsupported("unknown operator");
-    if (opset_ < rule->since) throw Unsupported("in opset " + std::to_string(opset_));
+    if (rule == nullptr) throw Unsupported(refusal_of(proto.op_type()));
+    if (node.opset() < rule->since) throw Unsupported("in opset " + std::to_string(node.opset()));
     rule->import(node);
   } catch (const Unsupported& e) {
     refuse(proto, e.what());
   } catch (const UserError& e) {
+    if (std::string_view(e.what()).starts_with(path_)) throw;  // of a node of a body
     throw UserError(path_ + ": " + node_text(proto) + ": " + e.what(), e.hint());
   }
 }

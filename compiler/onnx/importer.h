@@ -9,6 +9,8 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <deque>
+#include <functional>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -43,14 +45,21 @@ class Importer {
 
   void parse();
   void check_opsets();
+  void expand_functions();
   std::vector<const onnx::NodeProto*> needed_nodes();
   void import_inputs();
   void import_input(const onnx::ValueInfoProto& info);
   int64_t bind_dim(const onnx::ValueInfoProto& info, int axis, int batch_axis);
+  void note_missing_data();
   void import_initializers();
   void import_node(const onnx::NodeProto& proto);
+  std::vector<std::string> import_body(const onnx::GraphProto& graph, const std::string& owner,
+                                       const std::string& part, const std::vector<std::string>& inputs);
+  bool misses_input(const onnx::NodeProto& proto);
+  void refuse_missing_outputs();
   void refuse(const onnx::NodeProto& proto, const std::string& reason);
   void import_outputs();
+  void inline_number(Tensor& t);
   void decide_roles();
   bool is_mask(const Weight& weight) const;
   void throw_if_unsupported();
@@ -64,11 +73,14 @@ class Importer {
   void propagate_batch(const Op& op);
   std::string unique(std::set<std::string>& taken, const std::string& name);
   std::vector<std::string> output_names() const;
+  int64_t opset_of(const onnx::NodeProto& proto) const;
 
   std::string path_;
   const ImportOptions& options_;
   onnx::ModelProto model_;
   int64_t opset_ = 0;
+  std::unordered_map<const onnx::NodeProto*, int64_t> opsets_;  // of nodes whose function names its own
+  std::deque<onnx::NodeProto> inlined_;                         // nodes of bodies, under their new names
   ImportedModel result_;
   std::unordered_map<std::string, Value> values_;
   std::unordered_map<std::string, std::string> untyped_;  // initializers of types that are not computed with
@@ -77,7 +89,8 @@ class Importer {
   std::unordered_map<std::string, int> readers_;  // how many nodes read a name
   std::set<std::string> wanted_outputs_;
   std::map<std::string, int64_t> bound_dims_;
-  std::unordered_map<int32_t, Use> uses_;  // the strongest use of a parameter, by tensor
+  std::map<std::string, UnsupportedNode> missing_;  // values that are not computed, and what depends on them
+  std::unordered_map<int32_t, Use> uses_;           // the strongest use of a parameter, by tensor
   std::unordered_map<int32_t, std::vector<TensorId>>
       moved_;  // tensors that are parameters moved about: of which
   std::set<std::string> op_names_;
@@ -89,7 +102,7 @@ class Node {
  public:
   Node(Importer& importer, const onnx::NodeProto& proto);
 
-  int64_t opset() const { return importer_.opset_; }
+  int64_t opset() const { return importer_.opset_of(proto_); }
   const ImportOptions& options() const { return importer_.options_; }
   const Graph& graph() const { return importer_.result_.graph; }
   const onnx::NodeProto& proto() const { return proto_; }
@@ -133,12 +146,25 @@ class Node {
   void emit_update(const std::string& part, const std::string& type, Attributes attributes,
                    std::vector<TensorId> inputs, std::vector<TensorId> outputs);
 
+  /// Imports the graph that an attribute holds, in the node's place; `outputs` are the names of its outputs.
+  /// False: something in it was refused.
+  bool inline_body(const std::string& attribute_name, const std::string& part,
+                   const std::vector<std::string>& inputs, std::vector<std::string>& outputs);
+  /// An output is the value of this name, or misses what that misses.
+  void inherit(const std::string& name, int output);
+  const Value& named(const std::string& name) const;
+  void name_value(const std::string& name, const Value& value);
+  /// An output that is these values along a new first axis.
+  void stack(const std::vector<std::string>& names, int output);
+
   bool output_used(int output) const;
   /// Whether all that reads the first output are resizes, as their scales.
   bool gives_scales() const;
   void result(TensorId tensor, int output = 0);
   void result(Constant constant, int output = 0);
   void result(const Value& value, int output = 0);
+  /// The output is not computed: an error only if an output of the model depends on it.
+  void leave_out(int output, const std::string& reason);
   /// The node's output is this tensor of the file: a constant, or a weight.
   void weight(const onnx::TensorProto& proto, const std::string& name);
   /// The result is the input: the same weight or constant under another name, or a copy of a tensor.
@@ -163,6 +189,11 @@ struct NodeRule {
   void (*import)(Node&);
 };
 
+/// Calls `visit` for every value of the surroundings that a body reads.
+void for_each_outer_input(const onnx::GraphProto& body, const std::function<void(const std::string&)>& visit);
+
+/// Why an op without a row is refused.
+std::string refusal_of(std::string_view type);
 /// The row of an op type, or null.
 const NodeRule* find_rule(std::string_view type);
 /// Folds a node whose inputs are all known now; false if it is none that is folded.

@@ -72,6 +72,8 @@ std::optional<Constant> Node::constant(int input, int64_t largest) const {
     c.reals.assign(static_cast<size_t>(volume(c.shape)), v.weight->source.fill);
     return c;
   }
+  if (v.weight->source.kind == ParameterSource::Kind::inlined)  // folded, and read as data before
+    return Constant::of_bytes(v.weight->shape, v.weight->dtype, v.weight->source.bytes);
   Initializer data;
   read_initializer(*importer_.tensors_.at(v.weight->source.model_name), importer_.path_, data);
   return viewed(Constant::of_bytes(data.shape, data.dtype, data.bytes), v.weight->source.views);
@@ -156,6 +158,11 @@ void Node::result(Constant constant, int output) {
 void Node::result(const Value& value, int output) {
   if (output < proto_.output_size() && !proto_.output(output).empty())
     importer_.values_[proto_.output(output)] = value;
+}
+
+void Node::leave_out(int output, const std::string& reason) {
+  if (output < proto_.output_size() && !proto_.output(output).empty())
+    importer_.missing_.emplace(proto_.output(output), UnsupportedNode{name_, proto_.op_type(), reason});
 }
 
 void Node::weight(const onnx::TensorProto& proto, const std::string& name) {

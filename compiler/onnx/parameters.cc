@@ -101,6 +101,17 @@ bool Importer::is_mask(const Weight& weight) const {
   return false;
 }
 
+/// A number that is not trained is part of the graph: passes look at it.
+void Importer::inline_number(Tensor& t) {
+  ParameterSource& source = t.source;
+  const auto it = tensors_.find(source.model_name);
+  if (source.kind != ParameterSource::Kind::initializer || !source.views.empty() || it == tensors_.end()) return;
+  Initializer data;
+  read_initializer(*it->second, path_, data);
+  source.kind = ParameterSource::Kind::inlined;
+  source.bytes = Constant::of_bytes(data.shape, data.dtype, data.bytes).bytes(t.dtype);
+}
+
 void Importer::decide_roles() {
   const auto any = [](const std::vector<std::string>& patterns, const std::string& name) {
     return std::any_of(patterns.begin(), patterns.end(),
@@ -126,6 +137,7 @@ void Importer::decide_roles() {
     if (any(options_.train, t.name)) train = true;
     if (any(options_.freeze, t.name)) train = false;
     if (train) source.role = ParameterRole::trained;
+    if (!train && t.shape.empty()) inline_number(t);
   }
 }
 

@@ -9,74 +9,15 @@
 namespace ff::onnx_import {
 namespace {
 
-template <const char* kType>
-void import_unary(Node& node) {
-  node.result(node.emit(kType, {}, {node.operand(0)}));
-}
-
-#define FF_TYPE(name) constexpr char k##name[] = #name
-FF_TYPE(Relu);
-FF_TYPE(Sigmoid);
-FF_TYPE(Tanh);
-FF_TYPE(Neg);
-FF_TYPE(Exp);
-FF_TYPE(Log);
-FF_TYPE(Sqrt);
-FF_TYPE(Add);
-FF_TYPE(Sub);
-FF_TYPE(Mul);
-FF_TYPE(Div);
-#undef FF_TYPE
-
-template <const char* kType>
-void import_binary(Node& node) {
-  node.result(node.emit(kType, {}, {node.operand(0, Use::elementwise), node.operand(1, Use::elementwise)}));
-}
-
 /// A weight keeps what it is under another name: exporters tie weights so.
 void import_identity(Node& node) { node.alias(); }
-
-void import_sum(Node& node) {
-  TensorId sum = node.operand(0, Use::elementwise);
-  if (node.input_count() == 1) return node.result(node.emit("Identity", {}, {sum}));
-  for (int i = 1; i < node.input_count(); ++i) {
-    const bool last = i + 1 == node.input_count();
-    sum =
-        node.emit("Add", {}, {sum, node.operand(i, Use::elementwise)}, last ? "" : "add" + std::to_string(i));
-  }
-  node.result(sum);
-}
-
-void import_leaky_relu(Node& node) {
-  node.result(node.emit("LeakyRelu", {{"alpha", node.real("alpha", 0.01)}}, {node.operand(0)}));
-}
-
-void import_clip(Node& node) {
-  double low = node.real("min", -INFINITY);
-  double high = node.real("max", INFINITY);
-  if (node.has(1)) low = node.required(1, "min").real(0);
-  if (node.has(2)) high = node.required(2, "max").real(0);
-  node.result(node.emit("Clip", {{"min", low}, {"max", high}}, {node.operand(0)}));
-}
-
-void import_cast(Node& node) {
-  const int64_t to = node.integer("to", 1);
-  constexpr std::pair<int64_t, DType> kTypes[] = {
-      {1, DType::f32}, {11, DType::f64}, {7, DType::i64}, {6, DType::i32}, {2, DType::u8}};
-  for (const auto& [number, type] : kTypes) {
-    if (number != to) continue;
-    if (node.dtype(0) == type) return node.result(node.emit("Identity", {}, {node.operand(0)}));
-    return node.result(node.emit("Cast", {{"to", static_cast<int64_t>(type)}}, {node.operand(0)}));
-  }
-  throw Unsupported("a cast to ONNX's type " + std::to_string(to));
-}
 
 void import_dropout(Node& node) {
   double ratio = node.real("ratio", 0.5);
   if (node.has(1)) ratio = node.required(1, "the ratio").real(0);
   bool training = true;
   if (node.has(2)) training = node.required(2, "training_mode").integer(0) != 0;
-  if (node.output_used(1)) throw Unsupported("its second output, the mask, is used");
+  node.leave_out(1, "its second output, the mask, is used");
   if (node.options().inference || ratio == 0 || !training) {
     if (ratio != 0 && !training && !node.options().inference)
       node.note(node_text(node.proto()) + ": training_mode is 0: no dropout");
@@ -139,7 +80,7 @@ void import_cross_entropy(Node& node, const char* type) {
   if (node.has(2)) throw Unsupported("class weights");
   if (node.has_attribute("ignore_index") && reduction == "mean")
     throw Unsupported("ignore_index with reduction 'mean'");
-  if (node.output_used(1)) throw Unsupported("its second output, the log probabilities, is used");
+  node.leave_out(1, "its second output, the log probabilities, is used");
   const Shape labels = node.shape(1);
   Attributes attributes{{"axis", int64_t{1}},
                         {"classes", node.shape(0).at(1)},
@@ -154,77 +95,175 @@ void import_softmax_cross_entropy(Node& node) { import_cross_entropy(node, "Soft
 void import_nll(Node& node) { import_cross_entropy(node, "NegativeLogLikelihood"); }
 
 constexpr NodeRule kRules[] = {
-    {"Add", 7, import_binary<kAdd>},
+    {"Abs", 6, import_function},
+    {"Acos", 7, import_function},
+    {"Acosh", 9, import_function},
+    {"Add", 7, import_binary},
+    {"And", 7, import_binary},
     {"ArgMax", 1, import_arg_max},
     {"ArgMin", 1, import_arg_min},
+    {"Asin", 7, import_function},
+    {"Asinh", 9, import_function},
+    {"Atan", 7, import_function},
+    {"Atanh", 9, import_function},
     {"AveragePool", 1, import_average_pool},
     {"BatchNormalization", 7, import_batch_normalization},
     {"Cast", 6, import_cast},
+    {"CastLike", 15, import_cast_like},
+    {"Ceil", 6, import_function},
+    {"Celu", 12, import_parametrised},
     {"Clip", 6, import_clip},
     {"Concat", 4, import_concat},
     {"Constant", 1, import_folded_only},
     {"ConstantOfShape", 9, import_folded_only},
     {"Conv", 1, import_conv},
     {"ConvTranspose", 1, import_conv_transpose},
+    {"Cos", 7, import_function},
+    {"Cosh", 9, import_function},
     {"CumSum", 11, import_cumsum},
     {"DepthToSpace", 1, import_depth_to_space},
-    {"Div", 7, import_binary<kDiv>},
+    {"Div", 7, import_binary},
     {"Dropout", 7, import_dropout},
-    {"EyeLike", 9, import_folded_only},
-    {"Exp", 6, import_unary<kExp>},
+    {"Elu", 6, import_parametrised},
+    {"Equal", 7, import_binary},
+    {"Erf", 9, import_function},
+    {"Exp", 6, import_function},
     {"Expand", 8, import_expand},
+    {"EyeLike", 9, import_folded_only},
     {"Flatten", 1, import_flatten},
+    {"Floor", 6, import_function},
     {"Gather", 1, import_gather},
     {"GatherElements", 11, import_gather_elements},
     {"GatherND", 11, import_gather_nd},
+    {"Gelu", 20, import_gelu},
     {"Gemm", 7, import_gemm},
     {"GlobalAveragePool", 1, import_global_average_pool},
     {"GlobalLpPool", 2, import_global_lp_pool},
     {"GlobalMaxPool", 1, import_global_max_pool},
+    {"Greater", 7, import_binary},
+    {"GreaterOrEqual", 12, import_binary},
+    {"GroupNormalization", 18, import_group_normalization},
+    {"HardSigmoid", 6, import_parametrised},
+    {"HardSwish", 14, import_function},
     {"Identity", 1, import_identity},
+    {"If", 1, import_if},
+    {"InstanceNormalization", 6, import_instance_normalization},
+    {"IsInf", 10, import_is_infinite},
+    {"IsNaN", 9, import_function},
     {"LRN", 1, import_lrn},
-    {"LeakyRelu", 6, import_leaky_relu},
-    {"Log", 6, import_unary<kLog>},
+    {"LayerNormalization", 17, import_layer_normalization},
+    {"LeakyRelu", 6, import_parametrised},
+    {"Less", 7, import_binary},
+    {"LessOrEqual", 12, import_binary},
+    {"Log", 6, import_function},
     {"LogSoftmax", 1, import_log_softmax},
+    {"LpNormalization", 1, import_lp_normalization},
     {"LpPool", 2, import_lp_pool},
     {"MatMul", 1, import_matmul},
+    {"Loop", 1, import_loop},
+    {"Max", 8, import_extremum},
     {"MaxPool", 1, import_max_pool},
-    {"Mul", 7, import_binary<kMul>},
-    {"Neg", 6, import_unary<kNeg>},
+    {"Mean", 8, import_mean},
+    {"MeanVarianceNormalization", 9, import_mean_variance_normalization},
+    {"Min", 8, import_extremum},
+    {"Mish", 18, import_function},
+    {"Mod", 10, import_mod},
+    {"Mul", 7, import_binary},
+    {"Neg", 6, import_function},
     {"NegativeLogLikelihoodLoss", 12, import_nll},
     {"NonZero", 9, import_folded_only},
+    {"Not", 1, import_function},
     {"OneHot", 9, import_one_hot},
+    {"Or", 7, import_binary},
+    {"PRelu", 7, import_binary},
     {"Pad", 2, import_pad},
+    {"Pow", 7, import_pow},
+    {"RMSNormalization", 23, import_layer_normalization},
     {"Range", 11, import_folded_only},
+    {"Reciprocal", 6, import_function},
+    {"ReduceL1", 1, import_reduce_l1},
+    {"ReduceL2", 1, import_reduce_l2},
+    {"ReduceLogSum", 1, import_reduce_log_sum},
+    {"ReduceLogSumExp", 1, import_reduce_log_sum_exp},
+    {"ReduceMax", 1, import_reduce_max},
     {"ReduceMean", 1, import_reduce_mean},
-    {"Relu", 6, import_unary<kRelu>},
+    {"ReduceMin", 1, import_reduce_min},
+    {"ReduceProd", 1, import_reduce_prod},
+    {"ReduceSum", 1, import_reduce_sum},
+    {"ReduceSumSquare", 1, import_reduce_sum_square},
+    {"Relu", 6, import_function},
     {"Reshape", 5, import_reshape},
     {"Resize", 10, import_resize},
+    {"Round", 11, import_function},
     {"Scatter", 9, import_scatter_elements},
     {"ScatterElements", 11, import_scatter_elements},
     {"ScatterND", 11, import_scatter_nd},
+    {"Selu", 6, import_parametrised},
     {"Shape", 1, import_folded_only},
-    {"Sigmoid", 6, import_unary<kSigmoid>},
+    {"Shrink", 9, import_shrink},
+    {"Sigmoid", 6, import_function},
+    {"Sign", 9, import_function},
+    {"Sin", 7, import_function},
+    {"Sinh", 9, import_function},
     {"Size", 1, import_folded_only},
     {"Slice", 1, import_slice},
     {"Softmax", 1, import_plain_softmax},
     {"SoftmaxCrossEntropyLoss", 12, import_softmax_cross_entropy},
+    {"Softplus", 1, import_function},
+    {"Softsign", 1, import_function},
     {"SpaceToDepth", 1, import_space_to_depth},
     {"Split", 2, import_split},
-    {"Sqrt", 6, import_unary<kSqrt>},
+    {"Sqrt", 6, import_function},
     {"Squeeze", 1, import_squeeze},
-    {"Sub", 7, import_binary<kSub>},
+    {"Sub", 7, import_binary},
     {"Sum", 8, import_sum},
-    {"Tanh", 6, import_unary<kTanh>},
+    {"Swish", 24, import_parametrised},
+    {"Tan", 7, import_function},
+    {"Tanh", 6, import_function},
+    {"ThresholdedRelu", 10, import_parametrised},
     {"Tile", 6, import_tile},
     {"TopK", 1, import_top_k},
     {"Transpose", 1, import_transpose},
     {"Trilu", 14, import_trilu},
     {"Unsqueeze", 1, import_unsqueeze},
     {"Upsample", 7, import_upsample},
+    {"Where", 9, import_where},
+    {"Xor", 7, import_binary},
+};
+
+/// Ops that are refused whatever is built: why.
+constexpr std::pair<std::string_view, std::string_view> kRefused[] = {
+    {"BitShift", "of bits"},
+    {"BitwiseAnd", "of bits"},
+    {"BitwiseNot", "of bits"},
+    {"BitwiseOr", "of bits"},
+    {"BitwiseXor", "of bits"},
+    {"ConvInteger", "quantised integers are not trained"},
+    {"DequantizeLinear", "quantised integers are not trained"},
+    {"DynamicQuantizeLinear", "quantised integers are not trained"},
+    {"MatMulInteger", "quantised integers are not trained"},
+    {"NonMaxSuppression", "the shape of its result depends on the data"},
+    {"QLinearConv", "quantised integers are not trained"},
+    {"QLinearMatMul", "quantised integers are not trained"},
+    {"QuantizeLinear", "quantised integers are not trained"},
+    {"Compress", "the shape of its result depends on the data"},
+    {"Scan", "control flow: only If and Loop are unrolled"},
+    {"StringNormalizer", "of strings"},
+    {"TfIdfVectorizer", "of strings"},
+    {"Unique", "the shape of its result depends on the data"},
 };
 
 }  // namespace
+
+std::string refusal_of(std::string_view type) {
+  for (const auto& [refused, why] : kRefused) {
+    if (refused == type) return std::string(why);
+  }
+  if (type.starts_with("Sequence") || type.starts_with("Optional") || type == "ConcatFromSequence" ||
+      type == "SplitToSequence")
+    return "of sequences and optional values, not of tensors";
+  return "unknown operator";
+}
 
 const NodeRule* find_rule(std::string_view type) {
   const auto at = std::find_if(std::begin(kRules), std::end(kRules),

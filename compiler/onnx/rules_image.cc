@@ -144,8 +144,7 @@ void import_conv_transpose(Node& node) {
 
 void import_max_pool(Node& node) {
   require_float(node);
-  if (node.output_used(1)) throw Unsupported("its second output, the indices, is used");
-  if (node.integer("storage_order", 0) != 0) throw Unsupported("storage_order 1");
+  node.leave_out(1, "its second output, the indices, is used");
   const Ints kernel = node.ints("kernel_shape", {});
   Attributes attributes = windows(node, kernel);
   attributes.set("kernel_shape", kernel);
@@ -186,23 +185,6 @@ void import_global_lp_pool(Node& node) {
   Attributes attributes = whole_image(node);
   attributes.set("p", node.integer("p", 2));
   node.result(node.emit("LpPool", attributes, {node.operand(0)}));
-}
-
-/// The mean over exactly the spatial axes is a pooling; others are not built.
-void import_reduce_mean(Node& node) {
-  const auto given = node.ints_of("axes", 1);
-  const auto rank = static_cast<int64_t>(node.shape(0).size());
-  Ints axes = given.value_or(Ints{});
-  for (int64_t& a : axes) a = a < 0 ? a + rank : a;
-  std::sort(axes.begin(), axes.end());
-  Ints spatial;
-  for (int64_t a = 2; a < rank; ++a) spatial.push_back(a);
-  if (rank < 3 || axes != spatial) throw Unsupported("a mean over other than the spatial axes");
-  const TensorId pooled =
-      node.emit("GlobalAveragePool", {}, {node.operand(0)}, node.integer("keepdims", 1) != 0 ? "" : "pool");
-  if (node.integer("keepdims", 1) != 0) return node.result(pooled);
-  const Shape x = node.shape(0);
-  node.result(node.emit("Reshape", {{"shape", Ints{x[0], x[1]}}}, {pooled}));
 }
 
 void import_batch_normalization(Node& node) {

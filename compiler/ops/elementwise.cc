@@ -1,5 +1,7 @@
-// Elementwise ops. Dimensions d0 ... dk are those of the (broadcast) result; an operand's axis of extent 1 is
-// whole there, and the gradient of that operand is a sum over them.
+// Elementwise arithmetic with broadcasting, copies, casts and dropout; and what all families over broadcast
+// operands share.
+
+#include "compiler/ops/elementwise.h"
 
 #include <algorithm>
 
@@ -7,7 +9,20 @@
 #include "compiler/ops/families.h"
 
 namespace ff {
+namespace elementwise {
 namespace {
+
+AccessMap map_to(const Shape& shape, const Shape& full) {
+  AccessMap map;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    const size_t dim = axis + full.size() - shape.size();
+    map.axes.push_back(shape[axis] == full[dim] ? AxisMap::identity(static_cast<int>(dim))
+                                                : AxisMap::whole());
+  }
+  return map;
+}
+
+}  // namespace
 
 Shape broadcast(const Shape& a, const Shape& b) {
   Shape out(std::max(a.size(), b.size()));
@@ -22,17 +37,7 @@ Shape broadcast(const Shape& a, const Shape& b) {
   return out;
 }
 
-AccessMap map_to(const Shape& shape, const Shape& full) {
-  AccessMap map;
-  for (size_t axis = 0; axis < shape.size(); ++axis) {
-    const size_t dim = axis + full.size() - shape.size();
-    map.axes.push_back(shape[axis] == full[dim] ? AxisMap::identity(static_cast<int>(dim))
-                                                : AxisMap::whole());
-  }
-  return map;
-}
-
-/// The space over the largest operand: every op here has one that has the shape of the whole.
+/// Every op here has an operand that has the shape of the whole.
 OpSpace space(const Graph& graph, const Op& op) {
   Shape full;
   const auto widen = [&](TensorId id) {
@@ -51,13 +56,27 @@ OpSpace space(const Graph& graph, const Op& op) {
   return out;
 }
 
-std::vector<TensorType> infer_unary(const Graph& graph, const Op& op) {
+Work work(const Graph& graph, const Op& op, const Cell& cell) {
+  Work out;
+  for (size_t i = 0; i < cell.boxes.size(); ++i) {
+    const TensorId id = i < op.inputs.size() ? op.inputs[i] : op.outputs[i - op.inputs.size()];
+    if (!id.valid()) continue;
+    out.bytes += static_cast<double>(cell.boxes[i].volume() * size_of(graph.tensor(id).dtype));
+    out.flops = std::max(out.flops, static_cast<double>(cell.boxes[i].volume()));
+  }
+  return out;
+}
+
+std::vector<TensorType> infer_same(const Graph& graph, const Op& op) {
   const Tensor& x = graph.tensor(op.inputs.at(0));
   return {{x.shape, x.dtype}};
 }
 
-std::vector<TensorType> infer_cast(const Graph& graph, const Op& op) {
-  return {{graph.tensor(op.inputs.at(0)).shape, static_cast<DType>(op.attributes.integer("to"))}};
+std::vector<TensorType> infer_function(const Graph& graph, const Op& op) {
+  const DType type = graph.tensor(op.inputs.at(0)).dtype;
+  if (!is_float(type))
+    throw UserError("the input has type " + std::string(name(type)) + "; it must be a float");
+  return infer_same(graph, op);
 }
 
 std::vector<TensorType> infer_binary(const Graph& graph, const Op& op) {
@@ -69,13 +88,26 @@ std::vector<TensorType> infer_binary(const Graph& graph, const Op& op) {
   return {{broadcast(a.shape, b.shape), a.dtype}};
 }
 
-/// dx from the op's own result and dy.
-template <bool kOfResult>
-void unary_gradient(const Op& op, GradientBuilder& out) {
-  const TensorId dx = out.input_gradient(op.inputs[0]);
-  if (!dx.valid()) return;
-  out.emit("grad", op.type + "Grad", op.attributes,
-           {kOfResult ? op.outputs[0] : op.inputs[0], out.output_gradient(op.outputs[0])}, {dx});
+OpDef row(std::string_view type, std::vector<TensorType> (*infer)(const Graph&, const Op&),
+          void (*gradient)(const Op&, GradientBuilder&)) {
+  OpDef def;
+  def.type = type;
+  def.family = "elementwise";
+  def.infer = infer;
+  def.space = space;
+  def.gradient = gradient;
+  def.work = work;
+  return def;
+}
+
+}  // namespace elementwise
+
+namespace {
+
+using namespace elementwise;
+
+std::vector<TensorType> infer_cast(const Graph& graph, const Op& op) {
+  return {{graph.tensor(op.inputs.at(0)).shape, static_cast<DType>(op.attributes.integer("to"))}};
 }
 
 /// dx from dy alone.
@@ -110,7 +142,7 @@ void sum_gradient(const Op& op, GradientBuilder& out) {
     if (same && scale == 1.0) {
       out.emit(part, "Identity", {}, {dy}, {dx});
     } else {
-      out.emit(part, "ReduceTo", {{"scale", scale}}, {dy}, {dx});
+      out.emit(part, "ReduceSum", {{"scale", scale}}, {dy}, {dx});
     }
   }
 }
@@ -143,27 +175,50 @@ KernelCall dropout_call(const Graph& graph, const Op& op, const Cell& cell) {
   return call;
 }
 
-Work work(const Graph& graph, const Op& op, const Cell& cell) {
-  Work out;
-  for (size_t i = 0; i < cell.boxes.size(); ++i) {
-    const TensorId id = i < op.inputs.size() ? op.inputs[i] : op.outputs[i - op.inputs.size()];
-    if (!id.valid()) continue;
-    out.bytes += static_cast<double>(cell.boxes[i].volume() * size_of(graph.tensor(id).dtype));
-    out.flops = std::max(out.flops, static_cast<double>(cell.boxes[i].volume()));
-  }
-  return out;
+/// Back to the operand's type; what is no float has none.
+void cast_gradient(const Op& op, GradientBuilder& out) {
+  const DType from = out.graph().tensor(op.inputs[0]).dtype, to = out.graph().tensor(op.outputs[0]).dtype;
+  if (!is_float(from) || !is_float(to)) return;
+  if (const TensorId dx = out.input_gradient(op.inputs[0]); dx.valid())
+    out.emit("grad", "Cast", {{"to", static_cast<int64_t>(from)}}, {out.output_gradient(op.outputs[0])},
+             {dx});
 }
 
-OpDef row(std::string_view type, std::vector<TensorType> (*infer)(const Graph&, const Op&),
-          void (*gradient)(const Op&, GradientBuilder&)) {
-  OpDef def;
-  def.type = type;
-  def.family = "elementwise";
-  def.infer = infer;
-  def.space = space;
-  def.gradient = gradient;
-  def.work = work;
-  return def;
+void pow_gradient(const Op& op, GradientBuilder& out) {
+  const TensorId dy = out.output_gradient(op.outputs[0]);
+  if (const TensorId da = out.input_gradient(op.inputs[0]); da.valid())
+    out.emit("grad_a", "PowGradA", {}, {dy, op.inputs[0], op.inputs[1]}, {da});
+  if (const TensorId db = out.input_gradient(op.inputs[1]); db.valid())
+    out.emit("grad_b", "PowGradB", {}, {dy, op.inputs[0], op.inputs[1]}, {db});
+}
+
+/// Of a maximum or minimum: who is chosen has it; those who tie share it.
+void choice_gradient(const Op& op, GradientBuilder& out) {
+  const TensorId dy = out.output_gradient(op.outputs[0]);
+  for (size_t i = 0; i < 2; ++i) {
+    if (const TensorId dx = out.input_gradient(op.inputs[i]); dx.valid())
+      out.emit(i == 0 ? "grad_a" : "grad_b", op.type + "Grad", {}, {dy, op.inputs[i], op.inputs[1 - i]},
+               {dx});
+  }
+}
+
+void prelu_gradient(const Op& op, GradientBuilder& out) {
+  const TensorId dy = out.output_gradient(op.outputs[0]);
+  if (const TensorId dx = out.input_gradient(op.inputs[0]); dx.valid())
+    out.emit("grad_a", "PReluGradA", {}, {dy, op.inputs[0], op.inputs[1]}, {dx});
+  if (const TensorId dslope = out.input_gradient(op.inputs[1]); dslope.valid())
+    out.emit("grad_b", "PReluGradB", {}, {dy, op.inputs[0]}, {dslope});
+}
+
+/// The slope is broadcast to the input, not the other way.
+std::vector<TensorType> infer_prelu(const Graph& graph, const Op& op) {
+  auto out = infer_binary(graph, op);
+  infer_function(graph, op);
+  if (out[0].shape != graph.tensor(op.inputs[0]).shape)
+    throw UserError("the slope of shape " + to_string(graph.tensor(op.inputs[1]).shape) +
+                    " does not broadcast to the input of shape " +
+                    to_string(graph.tensor(op.inputs[0]).shape));
+  return out;
 }
 
 }  // namespace
@@ -174,34 +229,30 @@ std::span<const OpDef> elementwise_ops() {
         row("Add", infer_binary, sum_gradient),
         row("Sub", infer_binary, sum_gradient),
         row("Mul", infer_binary, mul_gradient),
+        made_row("MulGrad"),
         row("Div", infer_binary, div_gradient),
-        row("ReduceTo", nullptr, nullptr),
-        row("MulGrad", nullptr, nullptr),
-        row("DivGradA", nullptr, nullptr),
-        row("DivGradB", nullptr, nullptr),
-        row("Identity", infer_unary, identity_gradient),
-        row("Cast", infer_cast, nullptr),
-        row("Neg", infer_unary, linear_gradient),
-        row("NegGrad", nullptr, nullptr),
-        row("Dropout", infer_unary, linear_gradient),
-        row("DropoutGrad", nullptr, nullptr),
+        made_row("DivGradA"),
+        made_row("DivGradB"),
+        row("Pow", infer_binary, pow_gradient),
+        made_row("PowGradA"),
+        made_row("PowGradB"),
+        row("Max", infer_binary, choice_gradient),
+        made_row("MaxGrad"),
+        row("Min", infer_binary, choice_gradient),
+        made_row("MinGrad"),
+        row("PRelu", infer_prelu, prelu_gradient),
+        made_row("PReluGradA"),
+        made_row("PReluGradB"),
+        row("Mod", infer_binary, nullptr),
+        row("Identity", infer_same, identity_gradient),
+        row("Cast", infer_cast, cast_gradient),
+        row("Neg", infer_same, linear_gradient),
+        made_row("NegGrad"),
+        row("Dropout", infer_function, linear_gradient),
+        made_row("DropoutGrad"),
     };
-    for (std::string_view type : {"Dropout", "DropoutGrad"}) {
-      std::find_if(out.begin(), out.end(), [type](const OpDef& d) { return d.type == type; })->kernel =
-          dropout_call;
-    }
-    for (const auto& [type, grad] : {std::pair{"Relu", "ReluGrad"},
-                                     {"Sigmoid", "SigmoidGrad"},
-                                     {"Tanh", "TanhGrad"},
-                                     {"Exp", "ExpGrad"},
-                                     {"Sqrt", "SqrtGrad"}}) {
-      out.push_back(row(type, infer_unary, unary_gradient<true>));
-      out.push_back(row(grad, nullptr, nullptr));
-    }
-    for (const auto& [type, grad] :
-         {std::pair{"LeakyRelu", "LeakyReluGrad"}, {"Clip", "ClipGrad"}, {"Log", "LogGrad"}}) {
-      out.push_back(row(type, infer_unary, unary_gradient<false>));
-      out.push_back(row(grad, nullptr, nullptr));
+    for (OpDef& def : out) {
+      if (def.type.starts_with("Dropout")) def.kernel = dropout_call;
     }
     return out;
   }();

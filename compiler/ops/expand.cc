@@ -48,7 +48,7 @@ KernelCall expand_call(const Graph& g, const Op& op, const Cell& cell) {
 
 void expand_gradient(const Op& op, GradientBuilder& b) {
   const TensorId dx = b.input_gradient(op.inputs[0]);
-  if (dx.valid()) b.emit("grad", "ReduceTo", {{"scale", 1.0}}, {b.output_gradient(op.outputs[0])}, {dx});
+  if (dx.valid()) b.emit("grad", "ReduceSum", {{"scale", 1.0}}, {b.output_gradient(op.outputs[0])}, {dx});
 }
 
 std::vector<TensorType> infer_trilu(const Graph& g, const Op& op) {

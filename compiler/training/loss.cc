@@ -103,15 +103,18 @@ class LossBuilder {
     Shape shape = logits.shape;
     int batch_axis = logits.batch_axis;
     if (classes) {
-      const auto axis = static_cast<size_t>(spec.class_axis);
-      if (axis >= shape.size())
+      const auto rank = static_cast<int64_t>(shape.size());
+      const int64_t class_axis = spec.class_axis < 0 ? spec.class_axis + rank : spec.class_axis;
+      if (class_axis < 0 || class_axis >= rank)
         throw UserError("loss " + spec.kind + ": output '" + output + "' (" + to_string(shape) +
-                        ") has no class axis " + std::to_string(axis));
+                            ") has no class axis " + std::to_string(spec.class_axis),
+                        "give the axis of the classes: --class-axis -1 is the last");
+      const auto axis = static_cast<size_t>(class_axis);
       op.attributes = {
-          {"axis", spec.class_axis}, {"classes", shape[axis]}, {"label_smoothing", spec.label_smoothing}};
+          {"axis", class_axis}, {"classes", shape[axis]}, {"label_smoothing", spec.label_smoothing}};
       if (spec.ignore_index) op.attributes.set("ignore_index", *spec.ignore_index);
       shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
-      if (batch_axis > spec.class_axis) --batch_axis;
+      if (batch_axis > class_axis) --batch_axis;
     }
     const TensorId target = labels(shape, classes ? DType::i64 : logits.dtype, batch_axis, output);
     const bool counted = classes && spec.ignore_index && spec.mean;

@@ -50,7 +50,10 @@ Graph make_training_graph(Graph forward, const TrainingOptions& options, std::ve
   Graph graph = std::move(forward);
   if (options.precision == DType::f64) widen(graph);
   attach_losses(graph, options.losses, notes);
-  if (options.fuse) fuse_relu(graph);
+  if (options.fuse) {
+    fuse_activations(graph);
+    fuse_relu(graph);
+  }
   differentiate(graph);
   add_updates(graph, options.optimizer, notes);
   order_by_phase(graph);

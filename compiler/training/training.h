@@ -48,6 +48,8 @@ Graph make_eval_graph(const Graph& training);
 void attach_losses(Graph& graph, const std::vector<LossSpec>& losses, std::vector<std::string>& notes);
 /// Conv, BatchNorm, MatMul and Add take a Relu that alone reads them as their attribute relu=1.
 void fuse_relu(Graph& graph);
+/// Chains of ops that exporters write for Gelu and Swish become these ops.
+void fuse_activations(Graph& graph);
 void differentiate(Graph& graph);
 void add_updates(Graph& graph, const std::string& optimizer, std::vector<std::string>& notes);
 /// Channels last for images and what is computed elementwise from them.

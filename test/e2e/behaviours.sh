@@ -127,7 +127,7 @@ E
   echo 'node { name: "product" op_type: "MatMulInteger" input: ["x", "w"] output: "y" }'; } | model int8.onnx 17
 expect 2 "${compile[@]}" int8.onnx <<'E'
 ffcompile: error: int8.onnx: 1 unsupported node:
-  node 'product' (MatMulInteger): unknown operator
+  node 'product' (MatMulInteger): quantised integers are not trained
 hint: train up to a value before them with --output NAME
 
 E

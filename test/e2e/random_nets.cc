@@ -10,7 +10,7 @@ namespace {
 
 class Net {
  public:
-  Net(Rng& rng, bool indexing) : rng_(rng), indexing_(indexing) {
+  Net(Rng& rng, bool wide) : rng_(rng), wide_(wide) {
     graph_.name = "random";
     graph_.batch = 3 + rng_.below(4);
     Tensor image;
@@ -18,7 +18,7 @@ class Net {
     image.shape = {graph_.batch, 2 + rng_.below(3), 6 + rng_.below(5), 6 + rng_.below(5)};
     image.kind = TensorKind::input;
     image.batch_axis = 0;
-    const bool tokens = indexing_ && rng_.below(5) == 0;
+    const bool tokens = wide_ && rng_.below(5) == 0;
     if (tokens) {
       image.name = "tokens";
       image.shape.pop_back();
@@ -207,9 +207,65 @@ class Net {
     }
   }
 
+  TensorId reduced(const std::string& type, TensorId x, const Ints& axes, double scale = 1) {
+    Attributes attributes{{"axes", axes}};
+    if (type == "ReduceSum") attributes.set("scale", scale);
+    return op(type, attributes, {x});
+  }
+
+  /// A layer of functions, choices, reductions or normalised positions. Choices are between values that meet
+  /// where the choice changes: rounding decides nothing.
+  void elementwise_layer() {
+    const Shape s = shape();
+    switch (rng_.below(8)) {
+      case 0: {
+        constexpr const char* kFunctions[] = {"Gelu", "Softplus", "Mish", "HardSwish",
+                                              "Erf",  "Softsign", "Atan", "Sin"};
+        x_ = op(kFunctions[rng_.below(8)], {}, {x_});
+        break;
+      }
+      case 1: {  // what is positive, and the other way round a slope
+        const TensorId scaled = op("Mul", {}, {x_, parameter({s[3]})});
+        const TensorId zero = op("Sub", {}, {x_, x_});
+        x_ = op("Where", {},
+                {op("Greater", {}, {x_, zero}), x_,
+                 op("Min", {}, {op("Abs", {}, {scaled}), op("Abs", {}, {x_})})});
+        break;
+      }
+      case 2:
+        x_ = op(rng_.below(2) ? "Max" : "Min", {}, {x_, parameter({s[2], 1})});
+        break;
+      case 3:
+        x_ = op("PRelu", {}, {x_, parameter({s[1], 1, 1})});
+        break;
+      case 4: {  // what is left of a mean
+        const Ints axes = rng_.below(2) ? Ints{1, 3} : Ints{0, 2};
+        const double count =
+            static_cast<double>(s[static_cast<size_t>(axes[0])] * s[static_cast<size_t>(axes[1])]);
+        x_ = op("Sub", {}, {x_, reduced("ReduceSum", x_, axes, 1 / count)});
+        break;
+      }
+      case 5: {  // over the largest
+        const TensorId large = reduced(
+            "ReduceMax", op("Add", {}, {op("Abs", {}, {x_}), op("Exp", {}, {parameter({s[1], s[2], s[3]})})}),
+            {3});
+        x_ = op("Div", {}, {x_, large});
+        break;
+      }
+      case 6:
+        x_ = op("LayerNorm", {{"axis", int64_t{3}}, {"epsilon", 1e-2}},
+                {x_, parameter({s[3]}), parameter({s[3]})});
+        break;
+      default:
+        x_ = op("RMSNorm", {{"axis", int64_t{2}}, {"epsilon", 1e-2}}, {x_, parameter({s[2], s[3]})});
+        break;
+    }
+  }
+
   void image_layer() {
-    if (indexing_ && rng_.below(4) == 0) return index_layer();
-    if (indexing_ && rng_.below(4) == 0) return sampling_layer();
+    if (wide_ && rng_.below(4) == 0) return index_layer();
+    if (wide_ && rng_.below(4) == 0) return elementwise_layer();
+    if (wide_ && rng_.below(4) == 0) return sampling_layer();
     const Shape s = shape();
     const bool small = s[2] < 4 || s[3] < 4;
     switch (rng_.below(11)) {
@@ -280,7 +336,7 @@ class Net {
   }
 
   Rng& rng_;
-  bool indexing_;
+  bool wide_;
   Graph graph_;
   TensorId x_;
   int parameters_ = 0;
@@ -289,11 +345,11 @@ class Net {
 
 }  // namespace
 
-Graph random_net(Rng& rng, bool indexing) { return Net(rng, indexing).build(); }
+Graph random_net(Rng& rng, bool wide) { return Net(rng, wide).build(); }
 
-RandomTraining random_training(Rng& rng, bool indexing) {
+RandomTraining random_training(Rng& rng, bool wide) {
   RandomTraining out;
-  out.net = random_net(rng, indexing);
+  out.net = random_net(rng, wide);
   // Squared errors are not bounded: a small rate keeps the nets from running away.
   const bool squares = rng.below(4) == 0;
   out.options.losses = {parse_loss(squares ? "mse" : "softmax-cross-entropy")};

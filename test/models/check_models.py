@@ -18,7 +18,7 @@ except ImportError:
 
 ffmodel = sys.argv[1]
 names = [line.split()[0] for line in subprocess.check_output([ffmodel, "--list"], text=True).splitlines()]
-assert len(names) >= 11, names
+assert len(names) >= 25, names
 with tempfile.TemporaryDirectory() as folder:
     for name in names:
         path = os.path.join(folder, name + ".onnx")
@@ -31,5 +31,9 @@ with tempfile.TemporaryDirectory() as folder:
 bad = subprocess.run([ffmodel, "resnet5", "-o", "x.onnx"], capture_output=True, text=True)
 assert bad.returncode == 2, bad
 assert "there is no model 'resnet5'" in bad.stderr and "did you mean 'resnet50'?" in bad.stderr, bad.stderr
+bad = subprocess.run([ffmodel, "resnet50", "--heads", "3", "-o", "x.onnx"], capture_output=True, text=True)
+assert bad.returncode == 2 and "--heads: resnet50 has no such size" in bad.stderr, bad.stderr
+bad = subprocess.run([ffmodel, "rnnlm", "--heads", "3", "-o", "x.onnx"], capture_output=True, text=True)
+assert bad.returncode == 2 and "it takes --layers, --hidden, --sequence, --vocabulary" in bad.stderr, bad.stderr
 bad = subprocess.run([ffmodel, "mlp", "--bach", "3"], capture_output=True, text=True)
 assert bad.returncode == 2 and "did you mean '--batch'?" in bad.stderr, bad

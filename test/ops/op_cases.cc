@@ -53,7 +53,7 @@ Values random_inputs(const OpCase& c, unsigned seed) {
   Values values = random_inputs(c.op, seed * 100);
   std::mt19937 random(seed);
   for (auto& [name, floats] : values) {
-    for (double& v : floats) v = c.positive ? 0.5 + 1 / (1 + std::exp(-v)) : v;
+    for (double& v : floats) v = c.scale * (c.positive ? 0.5 + 1 / (1 + std::exp(-v)) : v);
   }
   for (TensorId id : c.op.graph.op(c.op.op).inputs) {
     if (!id.valid() || is_float(c.op.graph.tensor(id).dtype)) continue;
@@ -152,27 +152,6 @@ void add_normalization(std::vector<OpCase>& out) {
     const Attributes attributes{{"size", int64_t{size}}, {"alpha", 0.7}, {"beta", 0.75}, {"bias", 1.5}};
     out.push_back({.op = {"LRN", attributes, {{"x", {1, channels, 2, 2}}}}, .wanted = {0}});
   }
-}
-
-void add_elementwise(std::vector<OpCase>& out) {
-  for (const char* type : {"Add", "Sub", "Mul", "Div"}) {
-    for (const auto& [a, b] : {std::pair{Shape{2, 3}, Shape{2, 3}},
-                               {Shape{2, 1, 3}, Shape{4, 1}},
-                               {Shape{3, 2, 2, 2}, Shape{2, 1, 1}},
-                               {Shape{}, Shape{3, 2}},
-                               {Shape{1, 3}, Shape{2, 3}}})
-      out.push_back({.op = {type, {}, {{"a", a}, {"b", b}}}, .wanted = {0, 1}, .positive = true});
-  }
-  out.push_back({.op = {"Add", {{"relu", int64_t{1}}}, {{"a", {3, 4}}, {"b", {3, 1}}}}, .wanted = {0, 1}});
-  const Attributes attributes{{"alpha", 0.3}, {"min", -0.5}, {"max", 0.75}};
-  for (const char* type :
-       {"Identity", "Neg", "Relu", "Sigmoid", "Tanh", "Exp", "Sqrt", "Log", "LeakyRelu", "Clip"}) {
-    const bool positive = std::string_view(type) == "Sqrt" || std::string_view(type) == "Log";
-    out.push_back({.op = {type, attributes, {{"x", {2, 3, 2}}}}, .wanted = {0}, .positive = positive});
-  }
-  out.push_back({.op = {"Cast", {{"to", static_cast<int64_t>(DType::f32)}}, {{"x", {3, 4}}}}, .wanted = {}});
-  for (const Shape& x : {Shape{2, 3, 3, 2}, Shape{12}})
-    out.push_back({.op = {"Dropout", {{"ratio", 0.4}, {"op_key", int64_t{7}}}, {{"x", x}}}, .wanted = {0}});
 }
 
 void add_shape(std::vector<OpCase>& out) {
@@ -280,8 +259,8 @@ void add_updates(std::vector<OpCase>& out) {
 
 std::vector<OpCase> op_cases() {
   std::vector<OpCase> out;
-  for (auto* add : {add_conv, add_pool, add_normalization, add_elementwise, add_shape, add_matmul, add_losses,
-                    add_updates, add_indexing, add_image_ops})
+  for (auto* add : {add_conv, add_pool, add_normalization, add_elementwise, add_reductions, add_shape,
+                    add_matmul, add_losses, add_updates, add_indexing, add_image_ops})
     add(out);
   return out;
 }

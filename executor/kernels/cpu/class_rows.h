@@ -7,13 +7,17 @@
 // Rows are counted in the logical order of the other axes, whatever the layouts of the operands.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "compiler/base/check.h"
 #include "executor/kernels/cpu/image.h"
+#include "executor/kernels/cpu/vector_math.h"
 
 namespace ff::cpu {
 
@@ -60,6 +64,44 @@ struct ClassRows {
   size_t rows() const { return at.size(); }
   T& operator()(size_t row, int64_t c) const { return data[at[row] + c * stride]; }
 };
+
+// What softmax and cross-entropy do along a row: plain, or for contiguous floats in vectors.
+
+template <typename T>
+bool vectorises(const ClassRows<T>& x) {
+  return std::is_same_v<T, float> && x.stride == 1;
+}
+
+template <typename T>
+T max_of(const ClassRows<T>& x, size_t r) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (vectorises(x)) return vector_math::max_row(&x(r, 0), x.classes);
+  }
+  T max = x(r, 0);
+  for (int64_t c = 1; c < x.classes; ++c) max = std::max(max, x(r, c));
+  return max;
+}
+
+/// Of exp(x - max).
+template <typename T>
+T sum_of(const ClassRows<T>& x, size_t r, T max) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (vectorises(x)) return vector_math::sum_exp_row(&x(r, 0), max, x.classes);
+  }
+  T sum = 0;
+  for (int64_t c = 0; c < x.classes; ++c) sum += std::exp(x(r, c) - max);
+  return sum;
+}
+
+/// y = factor * exp(x - shift).
+template <typename T>
+void exp_of(const ClassRows<T>& x, const ClassRows<T>& y, size_t r, T shift, T factor) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (vectorises(x) && vectorises(y))
+      return vector_math::exp_row(&x(r, 0), shift, factor, x.classes, &y(r, 0));
+  }
+  for (int64_t c = 0; c < x.classes; ++c) y(r, c) = factor * std::exp(x(r, c) - shift);
+}
 
 /// The class axis of a call whose operand `full` has it.
 inline int class_axis_of(const KernelCall& call, const Operand& full) {

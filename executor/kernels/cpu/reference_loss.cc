@@ -71,10 +71,7 @@ void cross_entropy(const KernelCall& call, Buffers operands) {
   const Cost<T> cost(call, loss > 2 ? operands[2] : nullptr);
   double total = 0;
   for (size_t r = 0; r < x.rows(); ++r) {
-    T max = x(r, 0);
-    for (int64_t c = 1; c < x.classes; ++c) max = std::max(max, x(r, c));
-    T sum = 0;
-    for (int64_t c = 0; c < x.classes; ++c) sum += std::exp(x(r, c) - max);
+    const T max = max_of(x, r), sum = sum_of(x, r, max);
     if (lse) lse[r] = max + std::log(sum);
     const int64_t label = labels.get(r);
     if (labels.ignore(label)) continue;
@@ -103,7 +100,7 @@ void cross_entropy_grad(const KernelCall& call, Buffers operands) {
     }
     const double sure = (1 - cost.smoothing) * cost.weight(label);
     const T row_scale = static_cast<T>(scale * (sure + cost.share() * cost.total_weight));
-    for (int64_t c = 0; c < x.classes; ++c) dx(r, c) = row_scale * std::exp(x(r, c) - lse[r]);
+    exp_of(x, dx, r, lse[r], row_scale);
     for (int64_t c = 0; cost.smoothing != 0 && c < x.classes; ++c)
       dx(r, c) -= static_cast<T>(scale * cost.share() * cost.weight(c + labels.class_offset));
     const int64_t own = label - labels.class_offset;

@@ -23,24 +23,10 @@ RowVector<T> vector_of(const KernelCall& call, Buffers operands, size_t i) {
 }
 
 template <typename T>
-T max_of(const ClassRows<T>& x, size_t r) {
-  T max = x(r, 0);
-  for (int64_t c = 1; c < x.classes; ++c) max = std::max(max, x(r, c));
-  return max;
-}
-
-template <typename T>
-T sum_of(const ClassRows<T>& x, size_t r, T max) {
-  T sum = 0;
-  for (int64_t c = 0; c < x.classes; ++c) sum += std::exp(x(r, c) - max);
-  return sum;
-}
-
-template <typename T>
 void write_out(const ClassRows<T>& x, const ClassRows<T>& y, size_t r, T max, T sum, bool log) {
+  if (!log) return exp_of(x, y, r, max, 1 / sum);
   const T log_sum = std::log(sum);
-  for (int64_t c = 0; c < x.classes; ++c)
-    y(r, c) = log ? (x(r, c) - max) - log_sum : std::exp(x(r, c) - max) / sum;
+  for (int64_t c = 0; c < x.classes; ++c) y(r, c) = (x(r, c) - max) - log_sum;
 }
 
 template <typename T>

@@ -4,8 +4,9 @@
 
 namespace ff::cpu {
 
-void Registry::add_reference(std::string name, KernelFactory f32, KernelFactory f64) {
-  Row& row = rows_[std::move(name)];
+void Registry::add_reference(const std::string& name, KernelFactory f32, KernelFactory f64) {
+  Row& row = rows_[name];
+  FF_CHECK(row.f32 == nullptr && row.f64 == nullptr) << "two kernels named " << name;
   row.f32 = f32;
   row.f64 = f64;
 }
@@ -42,13 +43,18 @@ std::unique_ptr<Kernel> make_kernel(const KernelCall& call, Flavor flavor) {
     register_reference_shape(r);
     register_reference_softmax(r);
     register_along_axis(r);
+    register_dropout(r);
     register_elements(r);
     register_expand(r);
     register_gather(r);
+    register_layer_norm(r);
+    register_logic(r);
+    register_reduce(r);
     register_resize(r);
     register_system(r);
     register_update(r);
     register_fast_elementwise(r);
+    register_fast_functions(r);
     register_fast_lrn(r);
     register_fast_normalization(r);
     register_fast_pool(r);

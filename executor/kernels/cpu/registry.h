@@ -21,7 +21,7 @@ enum class Flavor : uint8_t { fast, reference };
 class Registry {
  public:
   /// Plain loops in both precisions.
-  void add_reference(std::string name, KernelFactory f32, KernelFactory f64);
+  void add_reference(const std::string& name, KernelFactory f32, KernelFactory f64);
   /// The f32 kernel that trains.
   void add_fast(std::string name, KernelFactory f32);
   /// One kernel for every type (copies).
@@ -35,16 +35,21 @@ class Registry {
   std::map<std::string, Row, std::less<>> rows_;
 };
 
+void register_fast_functions(Registry& registry);
 void register_fast_lrn(Registry& registry);
 void register_fast_normalization(Registry& registry);
 void register_fast_pool(Registry& registry);
 void register_fast_elementwise(Registry& registry);
 void register_along_axis(Registry& registry);
+void register_dropout(Registry& registry);
 void register_elements(Registry& registry);
 void register_expand(Registry& registry);
 void register_gather(Registry& registry);
+void register_layer_norm(Registry& registry);
+void register_logic(Registry& registry);
 void register_onednn_conv(Registry& registry);
 void register_onednn_matmul(Registry& registry);
+void register_reduce(Registry& registry);
 void register_reference_conv(Registry& registry);
 void register_reference_elementwise(Registry& registry);
 void register_reference_loss(Registry& registry);

@@ -14,10 +14,12 @@
 #endif
 #endif
 
-// Sanitizers run before the resolver's relocations are there; clang knows the attribute only in part.
+// Levels of the architecture, not names of processors: a name fits that one alone, and all others get the
+// default. Sanitizers run before the resolver's relocations are there; clang knows the attribute only in
+// part.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(FF_SANITIZED)
 #define FF_TARGET_CLONES \
-  __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default"), optimize("O3")))
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), optimize("O3")))
 #else
 #define FF_TARGET_CLONES
 #endif

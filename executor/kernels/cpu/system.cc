@@ -116,9 +116,9 @@ void combine(const KernelCall& call, std::span<void* const> operands) {
 void register_system(Registry& registry) {
   registry.add_any("Fill", make_loop_kernel<fill>);
   registry.add_any("CopyBox", make_loop_kernel<copy_box>);
-  registry.add_reference("Sum", make_loop_kernel<combine<float, false>>,
+  registry.add_reference("CombineSum", make_loop_kernel<combine<float, false>>,
                          make_loop_kernel<combine<double, false>>);
-  registry.add_reference("Max", make_loop_kernel<combine<float, true>>,
+  registry.add_reference("CombineMax", make_loop_kernel<combine<float, true>>,
                          make_loop_kernel<combine<double, true>>);
 }
 
