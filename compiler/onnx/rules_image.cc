@@ -153,6 +153,7 @@ void import_max_pool(Node& node) {
 }
 
 void import_average_pool(Node& node) {
+  require_float(node);
   const Ints kernel = node.ints("kernel_shape", {});
   Attributes attributes = windows(node, kernel);
   attributes.set("kernel_shape", kernel);
@@ -162,6 +163,7 @@ void import_average_pool(Node& node) {
 }
 
 void import_global_average_pool(Node& node) {
+  require_float(node);
   node.result(node.emit("GlobalAveragePool", {}, {node.operand(0)}));
 }
 
@@ -173,6 +175,7 @@ void import_global_max_pool(Node& node) {
 }
 
 void import_lp_pool(Node& node) {
+  require_float(node);
   const Ints kernel = node.ints("kernel_shape", {});
   Attributes attributes = windows(node, kernel);
   attributes.set("kernel_shape", kernel);
@@ -182,6 +185,7 @@ void import_lp_pool(Node& node) {
 }
 
 void import_global_lp_pool(Node& node) {
+  require_float(node);
   Attributes attributes = whole_image(node);
   attributes.set("p", node.integer("p", 2));
   node.result(node.emit("LpPool", attributes, {node.operand(0)}));
