@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -189,13 +190,22 @@ uint64_t ProfileStore::hash() const {
   return h;
 }
 
-std::string default_profile_path(const std::string& device, int threads) {
+std::string default_profile_path(const ProfileHeader& header) {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
   std::string folder = cache != nullptr && *cache != '\0'
                            ? std::string(cache)
                            : std::string(home != nullptr ? home : ".") + "/.cache";
-  return folder + "/ff/" + device + "-" + std::to_string(threads) + "t.profile";
+  std::string libraries;
+  for (char c : header.libraries) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.') {
+      libraries += c;
+    } else if (!libraries.empty() && libraries.back() != '-') {
+      libraries += '-';
+    }
+  }
+  return folder + "/ff/" + header.device + "-" + std::to_string(header.threads) + "t-" + libraries +
+         ".profile";
 }
 
 }  // namespace ff

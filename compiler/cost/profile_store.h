@@ -73,7 +73,8 @@ class ProfileStore {
   std::map<Key, std::vector<const ProfileEntry*>> by_signature_, by_kernel_;
 };
 
-/// Where the profile of a kind of device lies unless the user says: $XDG_CACHE_HOME/ff or ~/.cache/ff.
-std::string default_profile_path(const std::string& device, int threads);
+/// Where a profile lies unless the user says: under $XDG_CACHE_HOME/ff or ~/.cache/ff, one file for each kind
+/// of device, number of threads and set of libraries.
+std::string default_profile_path(const ProfileHeader& header);
 
 }  // namespace ff

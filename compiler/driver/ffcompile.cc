@@ -198,7 +198,8 @@ Costs make_costs(const Flags& f, const Machine& machine) {
         std::make_unique<CpuProfiler>([](const KernelCall& call) { return cpu::make_kernel(call); },
                                       CpuProfilerOptions{kind.threads, ranks});
   }
-  const std::string path = f.profile.empty() ? default_profile_path(kind.name, kind.threads) : f.profile;
+  const ProfileHeader header{kind.name, kind.threads, cpu_libraries()};
+  const std::string path = f.profile.empty() ? default_profile_path(header) : f.profile;
   if (cost == "roofline") {
     out.model = std::make_unique<RooflineCost>();
   } else if (cost == "profile") {
@@ -208,7 +209,7 @@ Costs make_costs(const Flags& f, const Machine& machine) {
     if (!cpu)
       throw UserError("--cost measured: machine " + machine.name() + " has no CPU devices",
                       "use --cost roofline or profile");
-    out.store = ProfileStore::open(path, {kind.name, kind.threads, cpu_libraries()});
+    out.store = ProfileStore::open(path, header);
     out.model = std::make_unique<MeasuredCost>(
         *out.store, *out.profiler, ranks, [](int64_t n, const std::string& call) {
           if (n % 50 == 1)

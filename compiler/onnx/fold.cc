@@ -110,12 +110,12 @@ bool is_folded(const Value& v) {
 
 /// What an input is worth now: a folded constant, a number that no rule trains (of rank 0), or a fill. Only
 /// what has at least one folded constant is folded: a weight by itself, moved about, stays one.
-std::optional<Constant> known_value(const Node& node, int input) {
+std::optional<Constant> known_value(const Node& node, int input, bool scales) {
   const Value& v = node.value(input);
   if (is_folded(v)) return node.constant(input, kLargest);
   if (v.kind != Value::Kind::weight) return std::nullopt;
   const bool fill = v.weight->source.kind == ParameterSource::Kind::fill;
-  if (fill || v.weight->shape.empty() || compares(node.proto().op_type()))
+  if (fill || scales || v.weight->shape.empty() || compares(node.proto().op_type()))
     return node.constant(input, kLargest);
   return std::nullopt;
 }
@@ -186,7 +186,9 @@ bool fold(Node& node) {
   if (op == "EyeLike") return fold_eye_like(node), true;
   if (op == "Identity" || node.input_count() == 0) return false;  // the rule gives the value another name
   Constants inputs;
-  bool any = folds_fills(op);
+  // PyTorch concatenates the scales of a resize.
+  const bool scales = op == "Concat" && node.gives_scales();
+  bool any = scales || folds_fills(op);
   for (int i = 0; i < node.input_count(); ++i) {
     if (!node.has(i)) continue;
     any |= is_folded(node.value(i));
@@ -194,7 +196,7 @@ bool fold(Node& node) {
   const int read = op == "CastLike" ? 1 : node.input_count();  // of its second only the type
   for (int i = 0; any && i < read; ++i) {
     if (!node.has(i)) continue;
-    auto value = known_value(node, i);
+    auto value = known_value(node, i, scales);
     if (!value) return false;
     inputs.push_back(std::move(*value));
   }

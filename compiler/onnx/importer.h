@@ -158,6 +158,8 @@ class Node {
   void stack(const std::vector<std::string>& names, int output);
 
   bool output_used(int output) const;
+  /// Whether all that reads the first output are resizes, as their scales.
+  bool gives_scales() const;
   void result(TensorId tensor, int output = 0);
   void result(Constant constant, int output = 0);
   void result(const Value& value, int output = 0);

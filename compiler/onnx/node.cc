@@ -139,6 +139,18 @@ bool Node::output_used(int output) const {
          importer_.wanted_outputs_.contains(proto_.output(output));
 }
 
+bool Node::gives_scales() const {
+  bool read = false;
+  for (const auto& reader : importer_.model_.graph().node()) {
+    for (int i = 0; i < reader.input_size(); ++i) {
+      if (reader.input(i) != proto_.output(0)) continue;
+      if (i == 0 || (reader.op_type() != "Resize" && reader.op_type() != "Upsample")) return false;
+      read = true;
+    }
+  }
+  return read && !importer_.wanted_outputs_.contains(proto_.output(0));
+}
+
 void Node::result(TensorId tensor, int output) { result(Value::of(tensor), output); }
 void Node::result(Constant constant, int output) {
   result(Value::of(std::move(constant), proto_.output(output)), output);

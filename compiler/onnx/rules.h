@@ -11,7 +11,11 @@ namespace ff::onnx_import {
 void import_average_pool(Node& node);
 void import_batch_normalization(Node& node);
 void import_conv(Node& node);
+void import_conv_transpose(Node& node);
 void import_global_average_pool(Node& node);
+void import_global_lp_pool(Node& node);
+void import_global_max_pool(Node& node);
+void import_lp_pool(Node& node);
 void import_lrn(Node& node);
 void import_max_pool(Node& node);
 
@@ -42,20 +46,24 @@ void import_reduce_log_sum(Node& node);
 void import_reduce_log_sum_exp(Node& node);
 void import_reduce_max(Node& node);
 void import_reduce_mean(Node& node);
+void import_resize(Node& node);
 void import_reduce_min(Node& node);
 void import_reduce_prod(Node& node);
 void import_reduce_sum(Node& node);
 void import_reduce_sum_square(Node& node);
+void import_upsample(Node& node);
 
 void import_attention(Node& node);
 void import_einsum(Node& node);
 void import_rotary_embedding(Node& node);
 
 void import_concat(Node& node);
+void import_depth_to_space(Node& node);
 void import_flatten(Node& node);
 void import_pad(Node& node);
 void import_reshape(Node& node);
 void import_slice(Node& node);
+void import_space_to_depth(Node& node);
 void import_squeeze(Node& node);
 void import_transpose(Node& node);
 void import_unsqueeze(Node& node);

@@ -19,6 +19,24 @@ Attributes windows(const Node& node, const Ints& kernel) {
   return {{"strides", strides}, {"dilations", dilations}, {"pads", pads}};
 }
 
+/// Kernels over windows compute in floats.
+void require_float(const Node& node) {
+  if (!is_float(node.dtype(0)))
+    throw Unsupported("an input of type " + std::string(name(node.dtype(0))) + ", which is no float type");
+}
+
+/// One window over the whole image.
+Attributes whole_image(const Node& node) {
+  const Shape x = node.shape(0);
+  if (x.size() < 3) throw UserError("the input has shape " + to_string(x) + ", which is no image");
+  const Ints kernel(x.begin() + 2, x.end());
+  const size_t axes = kernel.size();
+  return {{"kernel_shape", kernel},
+          {"strides", Ints(axes, 1)},
+          {"dilations", Ints(axes, 1)},
+          {"pads", Ints(2 * axes, 0)}};
+}
+
 }  // namespace
 
 void import_conv(Node& node) {
@@ -34,9 +52,99 @@ void import_conv(Node& node) {
                         {node.operand(0), node.operand(1, Use::weight), node.operand(2, Use::weight)}));
 }
 
+namespace {
+
+/// What a ConvTranspose node gives on one spatial axis.
+struct TransposedAxis {
+  int64_t extent = 0;          // of the op's result
+  int64_t begin = 0, end = 0;  // pads
+  int64_t zeros = 0;           // that follow the op's result
+};
+
+/// `windows`: the extent that all windows cover. The result has `wanted` elements (-1: as the pads say); what
+/// no window reaches is 0: up to a stride less one of that is the op's own.
+TransposedAxis transposed_axis(int64_t windows, int64_t stride, int64_t wanted, int64_t output_padding,
+                               bool more_at_end, int64_t begin, int64_t end) {
+  if (wanted < 0) {
+    wanted = windows + output_padding - begin - end;
+  } else {
+    const int64_t total = std::max<int64_t>(0, windows + output_padding - wanted);
+    begin = more_at_end ? total / 2 : total - total / 2;
+  }
+  TransposedAxis out{.extent = wanted, .begin = begin, .end = std::max<int64_t>(0, windows - begin - wanted)};
+  out.zeros = std::max<int64_t>(0, wanted + begin - windows - (stride - 1));
+  out.extent -= out.zeros;
+  return out;
+}
+
+/// The attributes of the op, and the pads of zeros that follow it.
+std::pair<Attributes, Ints> transposed(const Node& node, const Shape& x, const Ints& kernel) {
+  const size_t axes = kernel.size();
+  const Ints strides = node.ints("strides", Ints(axes, 1)), dilations = node.ints("dilations", Ints(axes, 1)),
+             more = node.ints("output_padding", Ints(axes, 0)), given = node.ints("pads", Ints(2 * axes, 0));
+  const std::string mode = node.string("auto_pad", "NOTSET");
+  const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+  if (!same && mode != "NOTSET" && mode != "VALID" && !mode.empty())
+    throw UserError("auto_pad has the value '" + mode + "'");
+  Ints wanted = node.ints("output_shape", Ints(axes, -1));
+  if (wanted.size() == axes + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
+  for (const auto& [values, size] : {std::pair(&strides, axes),
+                                     {&dilations, axes},
+                                     {&more, axes},
+                                     {&wanted, axes},
+                                     {&given, 2 * axes},
+                                     {&x, axes + 2}}) {
+    if (values->size() != size)
+      throw UserError("has " + to_string(*values) + " where a kernel of " + to_string(kernel) + " needs " +
+                      std::to_string(size) + " values");
+  }
+  Ints extents, pads(2 * axes, 0), zeros(2 * x.size(), 0);
+  for (size_t a = 0; a < axes; ++a) {
+    if (same && wanted[a] < 0) wanted[a] = x[2 + a] * strides[a];
+    const bool explicit_pads = mode != "VALID";
+    const TransposedAxis axis = transposed_axis(
+        (x[2 + a] - 1) * strides[a] + (kernel[a] - 1) * dilations[a] + 1, strides[a], wanted[a], more[a],
+        mode == "SAME_UPPER", explicit_pads ? given[a] : 0, explicit_pads ? given[axes + a] : 0);
+    extents.push_back(axis.extent);
+    pads[a] = axis.begin;
+    pads[axes + a] = axis.end;
+    zeros[x.size() + 2 + a] = axis.zeros;
+  }
+  return {{{"strides", strides}, {"dilations", dilations}, {"pads", pads}, {"output_shape", extents}}, zeros};
+}
+
+}  // namespace
+
+/// The bias is an Add: it is no sum over windows.
+void import_conv_transpose(Node& node) {
+  require_float(node);
+  const Shape x = node.shape(0), w = node.shape(1);
+  if (w.size() < 3) throw UserError("the weight has shape " + to_string(w));
+  const Ints kernel(w.begin() + 2, w.end());
+  if (node.ints("kernel_shape", kernel) != kernel)
+    throw UserError("kernel_shape does not agree with the weight's shape " + to_string(w));
+  auto [attributes, zeros] = transposed(node, x, kernel);
+  attributes.set("group", node.integer("group", 1));
+  const bool pad = std::any_of(zeros.begin(), zeros.end(), [](int64_t z) { return z > 0; }),
+             bias = node.has(2);
+  TensorId y = node.emit("ConvTranspose", attributes, {node.operand(0), node.operand(1, Use::weight)},
+                         pad || bias ? "product" : "");
+  if (pad) y = node.emit("Pad", {{"pads", zeros}, {"value", 0.0}}, {y}, bias ? "padded" : "");
+  if (bias) {
+    Shape broadcast(kernel.size() + 1, 1);
+    broadcast[0] = node.graph().tensor(y).shape[1];
+    if (node.shape(2) != Shape{broadcast[0]})
+      throw UserError("the bias has shape " + to_string(node.shape(2)) + "; it must be " +
+                      std::to_string(broadcast[0]));
+    const TensorId b = node.emit("Reshape", {{"shape", broadcast}}, {node.operand(2, Use::weight)}, "bias");
+    y = node.emit("Add", {}, {y, b});
+  }
+  node.result(y);
+}
+
 void import_max_pool(Node& node) {
+  require_float(node);
   node.leave_out(1, "its second output, the indices, is used");
-  if (node.integer("storage_order", 0) != 0) throw Unsupported("storage_order 1");
   const Ints kernel = node.ints("kernel_shape", {});
   Attributes attributes = windows(node, kernel);
   attributes.set("kernel_shape", kernel);
@@ -45,6 +153,7 @@ void import_max_pool(Node& node) {
 }
 
 void import_average_pool(Node& node) {
+  require_float(node);
   const Ints kernel = node.ints("kernel_shape", {});
   Attributes attributes = windows(node, kernel);
   attributes.set("kernel_shape", kernel);
@@ -54,10 +163,34 @@ void import_average_pool(Node& node) {
 }
 
 void import_global_average_pool(Node& node) {
+  require_float(node);
   node.result(node.emit("GlobalAveragePool", {}, {node.operand(0)}));
 }
 
-/// The mean over exactly the spatial axes is a pooling; others are not built.
+void import_global_max_pool(Node& node) {
+  require_float(node);
+  Attributes attributes = whole_image(node);
+  attributes.set("ceil_mode", int64_t{0});
+  node.result(node.emit("MaxPool", attributes, {node.operand(0)}));
+}
+
+void import_lp_pool(Node& node) {
+  require_float(node);
+  const Ints kernel = node.ints("kernel_shape", {});
+  Attributes attributes = windows(node, kernel);
+  attributes.set("kernel_shape", kernel);
+  attributes.set("ceil_mode", node.integer("ceil_mode", 0));
+  attributes.set("p", node.integer("p", 2));
+  node.result(node.emit("LpPool", attributes, {node.operand(0)}));
+}
+
+void import_global_lp_pool(Node& node) {
+  require_float(node);
+  Attributes attributes = whole_image(node);
+  attributes.set("p", node.integer("p", 2));
+  node.result(node.emit("LpPool", attributes, {node.operand(0)}));
+}
+
 void import_batch_normalization(Node& node) {
   const double epsilon = node.real("epsilon", 1e-5);
   const double momentum = node.real("momentum", 0.9);

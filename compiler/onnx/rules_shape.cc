@@ -123,23 +123,118 @@ void import_concat(Node& node) {
   node.result(node.emit("Concat", {{"axis", axis}}, inputs));
 }
 
-void import_pad(Node& node) {
-  if (node.string("mode", "constant") != "constant") throw Unsupported("mode " + node.string("mode", ""));
+namespace {
+
+/// A tensor cut, turned and joined again.
+void rearrange(Node& node, const Shape& cut, const Ints& perm, const Shape& joined) {
+  TensorId y = node.emit("Reshape", {{"shape", cut}}, {node.operand(0)}, "cut");
+  y = node.emit("Transpose", {{"perm", perm}}, {y}, "turned");
+  node.result(node.emit("Reshape", {{"shape", joined}}, {y}));
+}
+
+/// The block's side; the shape is that of images with two spatial axes.
+int64_t block_of(const Node& node, const Shape& x) {
+  const int64_t b = node.integer("blocksize", 0);
+  if (b < 1) throw UserError("blocksize is " + std::to_string(b));
+  if (x.size() != 4) throw UserError("the input has shape " + to_string(x) + "; it must have 4 dimensions");
+  return b;
+}
+
+}  // namespace
+
+/// Channel (i b + j) C + c in DCR mode, c b b + i b + j in CRD mode, goes to row i and column j of channel c.
+void import_depth_to_space(Node& node) {
+  const Shape x = node.shape(0);
+  const int64_t b = block_of(node, x);
+  if (x[1] % (b * b) != 0)
+    throw UserError(std::to_string(x[1]) + " channels are no whole number of blocks of " + std::to_string(b) +
+                    " x " + std::to_string(b));
+  const int64_t c = x[1] / (b * b);
+  const Shape joined{x[0], c, x[2] * b, x[3] * b};
+  const std::string mode = node.string("mode", "DCR");
+  if (mode == "DCR") return rearrange(node, {x[0], b, b, c, x[2], x[3]}, {0, 3, 4, 1, 5, 2}, joined);
+  if (mode == "CRD") return rearrange(node, {x[0], c, b, b, x[2], x[3]}, {0, 1, 4, 2, 5, 3}, joined);
+  throw UserError("mode is '" + mode + "'; known are DCR and CRD");
+}
+
+void import_space_to_depth(Node& node) {
+  const Shape x = node.shape(0);
+  const int64_t b = block_of(node, x);
+  if (x[2] % b != 0 || x[3] % b != 0)
+    throw UserError("an image of " + to_string(x) + " is no whole number of blocks of " + std::to_string(b) +
+                    " x " + std::to_string(b));
+  rearrange(node, {x[0], x[1], x[2] / b, b, x[3] / b, b}, {0, 3, 5, 1, 2, 4},
+            {x[0], x[1] * b * b, x[2] / b, x[3] / b});
+}
+
+namespace {
+
+/// The element of an axis of this extent that stands `at` elements from its beginning, before it and after it
+/// too.
+int64_t element_at(const std::string& mode, int64_t at, int64_t extent) {
+  if (mode == "edge") return std::clamp<int64_t>(at, 0, extent - 1);
+  if (mode == "wrap") return (at % extent + extent) % extent;
+  const int64_t period = std::max<int64_t>(1, 2 * (extent - 1));  // reflect: 0 1 2 1 0 1 2 ...
+  const int64_t place = (at % period + period) % period;
+  return std::min(place, period - place);
+}
+
+/// Each padded axis is a gather of its own elements.
+void pad_with_elements(Node& node, const std::string& mode, const Ints& pads) {
+  const Shape x = node.shape(0);
+  Ints padded;
+  for (size_t d = 0; d < x.size(); ++d) {
+    if (pads[d] != 0 || pads[x.size() + d] != 0) padded.push_back(static_cast<int64_t>(d));
+  }
+  if (padded.empty()) return node.alias();
+  TensorId y = node.operand(0);
+  for (int64_t axis : padded) {
+    const auto d = static_cast<size_t>(axis);
+    std::vector<int64_t> elements;
+    for (int64_t at = -pads[d]; at < x[d] + pads[x.size() + d]; ++at)
+      elements.push_back(element_at(mode, at, x[d]));
+    if (elements.empty()) throw UserError("padding of " + to_string(x) + " leaves nothing");
+    const auto count = static_cast<int64_t>(elements.size());
+    const std::string part = "axis" + std::to_string(axis);
+    const TensorId places = node.frozen(part + "_elements", Constant::of_ints({count}, std::move(elements)));
+    y = node.emit("Gather", {{"axis", axis}}, {y, places}, axis == padded.back() ? "" : part);
+  }
+  node.result(y);
+}
+
+/// Begins of all axes, then ends.
+Ints pads_of(const Node& node) {
   const auto pads = node.ints_of("pads", 1);
   if (!pads) throw UserError("has no pads");
-  const double value = node.has(2) ? node.required(2, "the value").real(0) : node.real("value", 0.0);
   const size_t rank = node.shape(0).size();
+  Ints axes;
   if (node.has(3)) {
-    const Constant axes = node.required(3, "the axes");
-    Ints all(2 * rank, 0);
-    for (int64_t i = 0; i < axes.size(); ++i) {
-      const auto a = static_cast<size_t>(positive_axis(axes.integer(i), rank));
-      all[a] = (*pads)[static_cast<size_t>(i)];
-      all[rank + a] = (*pads)[static_cast<size_t>(i + axes.size())];
-    }
-    return node.result(node.emit("Pad", {{"pads", all}, {"value", value}}, {node.operand(0)}));
+    const Constant given = node.required(3, "the axes");
+    for (int64_t i = 0; i < given.size(); ++i) axes.push_back(positive_axis(given.integer(i), rank));
+  } else {
+    for (size_t d = 0; d < rank; ++d) axes.push_back(static_cast<int64_t>(d));
   }
-  node.result(node.emit("Pad", {{"pads", *pads}, {"value", value}}, {node.operand(0)}));
+  if (pads->size() != 2 * axes.size())
+    throw UserError("has " + std::to_string(pads->size()) + " pads for " + std::to_string(axes.size()) +
+                    " axes");
+  Ints all(2 * rank, 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto a = static_cast<size_t>(axes[i]);
+    all[a] = (*pads)[i];
+    all[rank + a] = (*pads)[i + axes.size()];
+  }
+  return all;
+}
+
+}  // namespace
+
+void import_pad(Node& node) {
+  const Ints pads = pads_of(node);
+  const std::string mode = node.string("mode", "constant");
+  if (mode == "edge" || mode == "reflect" || mode == "wrap") return pad_with_elements(node, mode, pads);
+  if (mode != "constant") throw UserError("mode is '" + mode + "'; known are constant, edge, reflect, wrap");
+  const double value = node.has(2) ? node.required(2, "the value").real(0) : node.real("value", 0.0);
+  node.result(node.emit("Pad", {{"pads", pads}, {"value", value}}, {node.operand(0)}));
 }
 
 }  // namespace ff::onnx_import

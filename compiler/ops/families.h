@@ -9,6 +9,7 @@ namespace ff {
 
 std::span<const OpDef> along_axis_ops();
 std::span<const OpDef> conv_ops();
+std::span<const OpDef> conv_transpose_ops();
 std::span<const OpDef> element_ops();
 std::span<const OpDef> elementwise_ops();
 std::span<const OpDef> expand_ops();
@@ -22,6 +23,7 @@ std::span<const OpDef> matmul_ops();
 std::span<const OpDef> normalization_ops();
 std::span<const OpDef> pool_ops();
 std::span<const OpDef> reduce_ops();
+std::span<const OpDef> resize_ops();
 std::span<const OpDef> shape_ops();
 std::span<const OpDef> softmax_ops();
 std::span<const OpDef> update_ops();

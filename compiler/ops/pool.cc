@@ -4,6 +4,7 @@
 //   inside the window MaxPoolGrad                 [n, c, h, w], [n, c, h, w] -> [n, c, 2h-1+3, 2w-1+3]
 //   overlapping windows are summed GlobalAveragePool(n:S, c:P, h:C, w:C) [n, c, h, w] -> [n, c, :, :] partial
 //   sums, times 1/N of all
+//   LpPool is as AveragePool; LpPoolGrad [n, c, 2h-1+3, 2w-1+3], [n, c, h, w], [n, c, h, w] -> as the first
 //
 // Windows are never cut, so the first of equal maxima is the same under every split.
 #include <algorithm>
@@ -75,7 +76,26 @@ OpSpace forward_space(const Graph& g, const Op& op) {
   return pool_space(op, input_shape(g, op, 0), output_shape(g, op, 0), true);
 }
 OpSpace backward_space(const Graph& g, const Op& op) {
-  return pool_space(op, output_shape(g, op, 0), input_shape(g, op, 0), false);
+  return pool_space(op, output_shape(g, op, 0), input_shape(g, op, op.inputs.size() - 1), false);
+}
+
+std::vector<TensorType> infer_lp(const Graph& g, const Op& op) {
+  if (const int64_t p = op.attributes.integer("p"); p < 1)
+    throw UserError("attribute p has the value " + std::to_string(p));
+  return infer_average(g, op);
+}
+
+/// x is read, and its gradient written, through windows; y and dy are pooled.
+OpSpace lp_backward_space(const Graph& g, const Op& op) {
+  OpSpace space = backward_space(g, op);
+  space.inputs[0] = space.outputs[0];
+  return space;
+}
+
+void lp_gradient(const Op& op, GradientBuilder& b) {
+  const TensorId dy = b.output_gradient(op.outputs[0]), dx = b.input_gradient(op.inputs[0]);
+  if (dy.valid() && dx.valid())
+    b.emit("grad", "LpPoolGrad", op.attributes, {op.inputs[0], op.outputs[0], dy}, {dx});
 }
 
 void max_gradient(const Op& op, GradientBuilder& b) {
@@ -131,6 +151,16 @@ KernelCall max_call(const Graph& g, const Op& op, const Cell& cell) {
 }
 KernelCall max_grad_call(const Graph& g, const Op& op, const Cell& cell) {
   return pool_call(g, op, cell, backward_space(g, op).outputs[0], cell.boxes[2]);
+}
+KernelCall lp_call(const Graph& g, const Op& op, const Cell& cell) {
+  KernelCall call = max_call(g, op, cell);
+  call.attributes.set("p", op.attributes.integer("p"));
+  return call;
+}
+KernelCall lp_grad_call(const Graph& g, const Op& op, const Cell& cell) {
+  KernelCall call = pool_call(g, op, cell, lp_backward_space(g, op).outputs[0], cell.boxes[3]);
+  call.attributes.set("p", op.attributes.integer("p"));
+  return call;
 }
 KernelCall average_forward_call(const Graph& g, const Op& op, const Cell& cell) {
   return average_call(g, op, cell, forward_space(g, op).inputs[0], cell.boxes[0], input_shape(g, op, 0));
@@ -215,6 +245,21 @@ std::span<const OpDef> pool_ops() {
        .stage_dims = {},
        .work = pool_work,
        .kernel = average_grad_call},
+      {.type = "LpPool",
+       .family = "pool",
+       .infer = infer_lp,
+       .space = forward_space,
+       .gradient = lp_gradient,
+       .stage_dims = {},
+       .work = pool_work,
+       .kernel = lp_call},
+      {.type = "LpPoolGrad",
+       .family = "pool",
+       .infer = infer_none,
+       .space = lp_backward_space,
+       .stage_dims = {},
+       .work = pool_work,
+       .kernel = lp_grad_call},
       {.type = "GlobalAveragePool",
        .family = "pool",
        .infer = infer_global,

@@ -154,6 +154,59 @@ class Net {
     }
   }
 
+  void resize(const std::string& mode, const Ints& sizes) {
+    const Shape s = shape();
+    x_ = op("Resize",
+            {{"sizes", sizes},
+             {"mode", mode},
+             {"rounding", std::string("round_prefer_floor")},
+             {"result_shift", 0.5},
+             {"from", Reals{static_cast<double>(s[2]), static_cast<double>(s[3])}},
+             {"to", Reals{static_cast<double>(sizes[0]), static_cast<double>(sizes[1])}},
+             {"shifts", Reals{0.5, 0.5}},
+             {"coefficient", -0.75},
+             {"exclude_outside", int64_t{0}}},
+            {x_});
+  }
+
+  /// A layer that makes the image larger or smaller.
+  void sampling_layer() {
+    const Shape s = shape();
+    switch (rng_.below(5)) {
+      case 0: {
+        if (s[2] * s[3] > 80) return;
+        const int64_t k = 1 + rng_.below(3), more = rng_.below(2);
+        const Ints extents{(s[2] - 1) * 2 + k + more, s[3] + k - 1};
+        x_ = op("ConvTranspose", {{"strides", Ints{2, 1}}, {"output_shape", extents}},
+                {x_, parameter({s[1], 2 + rng_.below(3), k, k})});
+        break;
+      }
+      case 1:
+        if (s[2] * s[3] <= 80) resize("nearest", {2 * s[2], s[3]});
+        break;
+      case 2:
+        resize(rng_.below(2) ? "linear" : "cubic", {std::max<int64_t>(3, s[2] - 2), s[3] + 1});
+        break;
+      case 3:
+        if (s[2] < 4 || s[3] < 4) return;
+        x_ = op("LpPool",
+                {{"p", 2 + rng_.below(2)},
+                 {"kernel_shape", Ints{2, 3}},
+                 {"strides", Ints{1, 2}},
+                 {"pads", Ints{1, 0, 0, 1}},
+                 {"dilations", Ints{1, 1}}},
+                {x_});
+        break;
+      default: {  // space to depth
+        if (s[2] % 2 != 0 || s[3] < 4) return;
+        x_ = op("Reshape", {{"shape", Ints{s[0], s[1], s[2] / 2, 2, s[3]}}}, {x_});
+        x_ = op("Transpose", {{"perm", Ints{0, 3, 1, 2, 4}}}, {x_});
+        x_ = op("Reshape", {{"shape", Ints{s[0], 2 * s[1], s[2] / 2, s[3]}}}, {x_});
+        break;
+      }
+    }
+  }
+
   TensorId reduced(const std::string& type, TensorId x, const Ints& axes, double scale = 1) {
     Attributes attributes{{"axes", axes}};
     if (type == "ReduceSum") attributes.set("scale", scale);
@@ -212,6 +265,7 @@ class Net {
   void image_layer() {
     if (wide_ && rng_.below(4) == 0) return index_layer();
     if (wide_ && rng_.below(4) == 0) return elementwise_layer();
+    if (wide_ && rng_.below(4) == 0) return sampling_layer();
     const Shape s = shape();
     const bool small = s[2] < 4 || s[3] < 4;
     switch (rng_.below(11)) {

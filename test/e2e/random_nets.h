@@ -10,9 +10,9 @@ namespace ff::test {
 
 /// A forward graph of a few layers: convolutions, pooling, normalisation, residual adds, concatenations, then
 /// matrix products. Uneven sizes; parameters named p0, p1, ..., to be filled by the caller. `wide`: some
-/// begin with an embedding, and have layers that slice, sort, gather and scatter, functions, reductions and
-/// normalised positions; a choice of theirs may fall otherwise where values are rounded otherwise, so that f32
-/// nets are without.
+/// begin with an embedding, and have layers that slice, sort, gather and scatter, or resize, functions,
+/// reductions and normalised positions; a choice of theirs may fall otherwise where values are rounded
+/// otherwise, so that f32 nets are without.
 Graph random_net(Rng& rng, bool wide);
 
 /// A net and how it is trained: loss, optimizer, learning rate.

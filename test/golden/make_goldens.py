@@ -4,7 +4,7 @@ weights in double and in single precision. Needs Debian's python3-torch and pyth
 
     test/golden/make_goldens.py [--out FOLDER] [NAME ...]        # writes NAME.onnx and NAME.bin, into test/golden/data
 
-The small networks (lenet, residual, words) are committed; torchvision's alexnet and resnet50 are made by torchvision.sh.
+The small networks (lenet, residual, hourglass, words) are committed; torchvision's alexnet and resnet50 are made by torchvision.sh.
 
 NAME.bin, little-endian: int64 steps, float64 learning rate, momentum; the images (tokens, too) as float32 and the labels as int64, each after
 their int64 number of elements; then for every weight: int64 length and the bytes of its name, int64 number of elements, float64
@@ -58,6 +58,32 @@ class Residual(nn.Module):
         return self.fc(torch.flatten(nn.functional.adaptive_avg_pool2d(x, 1), 1))
 
 
+class Hourglass(nn.Module):
+    """Images that shrink and grow again, by all the ways that they grow in."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 4, 3, padding=1)
+        self.deep = nn.Conv2d(4, 8, 3, stride=2, padding=1)
+        self.each = nn.Conv2d(8, 8, 3, padding=1, groups=8)
+        self.up1 = nn.ConvTranspose2d(8, 4, 3, stride=2, padding=1, output_padding=1)
+        self.up2 = nn.ConvTranspose2d(8, 4, 2, stride=2, groups=2)
+        self.conv2 = nn.Conv2d(16, 4, 3)
+        self.fc = nn.Linear(5 * 7, 6)
+
+    def forward(self, x):
+        wide = torch.tanh(self.conv1(x))
+        deep = torch.tanh(self.each(torch.relu(self.deep(wide))))
+        resize = nn.functional.interpolate
+        linear = resize(deep[:, :4], scale_factor=2, mode="bilinear", align_corners=False)
+        near = resize(deep[:, 4:], scale_factor=2, mode="nearest")
+        x = torch.cat([self.up1(deep) + linear, self.up2(deep), near, wide], 1)
+        x = self.conv2(nn.functional.pad(x, (1, 1, 1, 1), mode="reflect"))
+        x = nn.functional.pixel_shuffle(torch.relu(x), 2)
+        x = resize(x, size=(9, 7), mode="bilinear", align_corners=True)
+        return self.fc(torch.flatten(resize(x, size=(5, 7), mode="bicubic", align_corners=False), 1))
+
+
 class Words(nn.Module):
     """A classifier of texts: an embedding of tokens, whose matrix also gives the scores of the words (tied), and one of places."""
 
@@ -89,11 +115,12 @@ def torchvision_net(name):
 NETS = {
     "lenet": (LeNet, (6, 1, 12, 12), 10, 0.2),
     "residual": (Residual, (6, 3, 9, 9), 5, 0.045),
+    "hourglass": (Hourglass, (6, 1, 8, 6), 6, 0.3),
     "words": (Words, (6, 4), VOCABULARY, 0.02),
     "alexnet": (lambda: torchvision_net("alexnet"), (8, 3, 224, 224), 4, 0.05),
     "resnet50": (lambda: torchvision_net("resnet50"), (8, 3, 128, 128), 4, 0.002),
 }
-SMALL = ["lenet", "residual", "words"]
+SMALL = ["lenet", "residual", "hourglass", "words"]
 
 
 def train(net, images, labels, rate):

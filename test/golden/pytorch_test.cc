@@ -176,6 +176,9 @@ TEST_CASE("a LeNet-like network trains as in PyTorch") { check_agreement(FF_GOLD
 TEST_CASE("a residual block with batch normalisation trains as in PyTorch") {
   check_agreement(FF_GOLDEN_DATA, "residual");
 }
+TEST_CASE("images that shrink and grow again train as in PyTorch") {
+  check_agreement(FF_GOLDEN_DATA, "hourglass");
+}
 TEST_CASE("an embedding that is also the output's matrix trains as in PyTorch") {
   check_agreement(FF_GOLDEN_DATA, "words");
 }

@@ -280,6 +280,52 @@ TEST_CASE("f32 pooling equals the f64 loops on random shapes") {
   }
 }
 
+TEST_CASE("f32 norms of windows and resized images equal the f64 loops on random shapes") {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Rng rng(seed);
+    const size_t axes = static_cast<size_t>(1 + rng.below(3));
+    const RandomWindows v(rng, axes, true);
+    const int64_t n = 1 + rng.below(3), c = 1 + rng.below(40);
+    const Layout layout = random_layout(rng);
+    const Operand x = operand(v.image(n, c, v.in), layout), y = operand(v.image(n, c, v.out), layout);
+    const auto out = [](Operand o) {
+      o.access = Access::out;
+      return o;
+    };
+    KernelCall norm{.kernel = "LpPool",
+                    .attributes = {{"kernel_shape", v.kernel}, {"p", 1 + rng.below(3)}},
+                    .operands = {x, out(y)}};
+    v.set(norm.attributes);
+    std::vector<std::vector<double>> values = random_operands(rng, norm);
+    compare(norm, values);
+    KernelCall grad = norm;
+    grad.kernel = "LpPoolGrad";
+    grad.operands = {x, y, y, out(x)};
+    values = {values[0],
+              run(norm, values, DType::f64, cpu::Flavor::reference)[1],
+              random_values(rng, volume(y.shape)),
+              {}};
+    compare(grad, values, 1e-4);
+
+    constexpr const char* kModes[] = {"nearest", "linear", "cubic"};
+    KernelCall resize{.kernel = "Resize",
+                      .attributes = {{"mode", std::string(kModes[rng.below(3)])},
+                                     {"rounding", std::string("floor")},
+                                     {"result_shift", 0.5},
+                                     {"from", Reals(v.in.begin(), v.in.end())},
+                                     {"to", Reals(v.out.begin(), v.out.end())},
+                                     {"shifts", Reals(axes, 0.5)},
+                                     {"coefficient", -0.75},
+                                     {"exclude_outside", rng.below(2)},
+                                     {"factors", Ints(axes, 0)}},
+                      .operands = {x, out(y)}};
+    compare(resize, random_operands(rng, resize));
+    resize.kernel = "ResizeGrad";
+    resize.operands = {y, out(x)};
+    compare(resize, random_operands(rng, resize));
+  }
+}
+
 TEST_CASE("max pooling takes the first of equal maxima and the NaN") {
   const auto x = operand({1, 1, 2, 3}, Layout::channels_last),
              y = operand({1, 1, 1, 2}, Layout::channels_last, Access::out);

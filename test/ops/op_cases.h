@@ -48,6 +48,8 @@ void add_elementwise(std::vector<OpCase>& out);
 void add_reductions(std::vector<OpCase>& out);
 /// Those of ops that index, of index_cases.cc.
 void add_indexing(std::vector<OpCase>& out);
+/// Those of ops on images, but for the oldest, of image_cases.cc.
+void add_image_ops(std::vector<OpCase>& out);
 
 std::vector<double> random_values(const Shape& shape, unsigned seed, double scale = 1);
 /// Values of the float inputs; each has a seed of its own.

@@ -1,5 +1,6 @@
 // Pooling in plain loops.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "executor/kernels/cpu/image.h"
@@ -126,6 +127,54 @@ void global_average_pool_grad(const KernelCall& call, std::span<void* const> ope
   });
 }
 
+namespace {
+
+/// |value|^p for a whole p >= 0.
+template <typename T>
+T power(T value, int64_t p) {
+  T out = 1;
+  for (int64_t i = 0; i < p; ++i) out *= std::abs(value);
+  return out;
+}
+
+/// y = (sum of |x|^p)^(1/p).
+template <typename T>
+void lp_pool(const KernelCall& call, std::span<void* const> operands) {
+  const Image<T> x(call.operands[0], operands[0]), y(call.operands[1], operands[1]);
+  const Window window = pool_window(call);
+  const int64_t p = call.attributes.integer("p");
+  for_each_element(y, [&](int64_t n, int64_t c, const Spatial& out) {
+    T sum = 0;
+    for_each_point(window.kernel, [&](const Spatial& k) {
+      const Spatial in = window.input(out, k);
+      if (x.contains(in)) sum += power(x.at(n, c, in), p);
+    });
+    y.at(n, c, out) = p == 1 ? sum : p == 2 ? std::sqrt(sum) : std::pow(sum, T(1) / static_cast<T>(p));
+  });
+}
+
+/// dx = dy sign(x) (|x| / y)^(p-1); 0 where all of the window is 0.
+template <typename T>
+void lp_pool_grad(const KernelCall& call, std::span<void* const> operands) {
+  const Image<T> x(call.operands[0], operands[0]), y(call.operands[1], operands[1]),
+      dy(call.operands[2], operands[2]), dx(call.operands[3], operands[3]);
+  const Window window = pool_window(call);
+  const int64_t p = call.attributes.integer("p");
+  std::fill_n(dx.data, dx.elements(), T(0));
+  for_each_element(y, [&](int64_t n, int64_t c, const Spatial& out) {
+    const T norm = y.at(n, c, out), arriving = dy.at(n, c, out);
+    if (norm == T(0)) return;
+    for_each_point(window.kernel, [&](const Spatial& k) {
+      const Spatial in = window.input(out, k);
+      if (!dx.contains(in)) return;
+      const T value = x.at(n, c, in);
+      const T slope = power(value / norm, p - 1);
+      dx.at(n, c, in) += arriving * (value > T(0) ? slope : value < T(0) ? -slope : T(0));
+    });
+  });
+}
+
+}  // namespace
 }  // namespace reference
 
 void register_reference_pool(Registry& registry) {
@@ -137,6 +186,9 @@ void register_reference_pool(Registry& registry) {
                          make_loop_kernel<average_pool<double>>);
   registry.add_reference("AveragePoolGrad", make_loop_kernel<average_pool_grad<float>>,
                          make_loop_kernel<average_pool_grad<double>>);
+  registry.add_reference("LpPool", make_loop_kernel<lp_pool<float>>, make_loop_kernel<lp_pool<double>>);
+  registry.add_reference("LpPoolGrad", make_loop_kernel<lp_pool_grad<float>>,
+                         make_loop_kernel<lp_pool_grad<double>>);
   registry.add_reference("GlobalAveragePool", make_loop_kernel<global_average_pool<float>>,
                          make_loop_kernel<global_average_pool<double>>);
   registry.add_reference("GlobalAveragePoolGrad", make_loop_kernel<global_average_pool_grad<float>>,

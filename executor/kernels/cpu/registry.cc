@@ -50,6 +50,7 @@ std::unique_ptr<Kernel> make_kernel(const KernelCall& call, Flavor flavor) {
     register_layer_norm(r);
     register_logic(r);
     register_reduce(r);
+    register_resize(r);
     register_system(r);
     register_update(r);
     register_fast_elementwise(r);

@@ -58,6 +58,7 @@ void register_reference_normalization(Registry& registry);
 void register_reference_pool(Registry& registry);
 void register_reference_shape(Registry& registry);
 void register_reference_softmax(Registry& registry);
+void register_resize(Registry& registry);
 void register_system(Registry& registry);
 void register_update(Registry& registry);
 
