@@ -57,6 +57,8 @@ void import_attention(Node& node);
 void import_einsum(Node& node);
 void import_rotary_embedding(Node& node);
 
+void import_recurrent(Node& node);
+
 void import_concat(Node& node);
 void import_depth_to_space(Node& node);
 void import_flatten(Node& node);

@@ -22,6 +22,7 @@ std::span<const OpDef> loss_ops();
 std::span<const OpDef> matmul_ops();
 std::span<const OpDef> normalization_ops();
 std::span<const OpDef> pool_ops();
+std::span<const OpDef> recurrent_ops();
 std::span<const OpDef> reduce_ops();
 std::span<const OpDef> resize_ops();
 std::span<const OpDef> shape_ops();

@@ -15,8 +15,9 @@ const std::vector<OpDef>& table() {
     for (const auto& family :
          {conv_ops(),       conv_transpose_ops(), pool_ops(),        resize_ops(),   normalization_ops(),
           layer_norm_ops(), matmul_ops(),         elementwise_ops(), function_ops(), logic_ops(),
-          reduce_ops(),     shape_ops(),          gather_ops(),      expand_ops(),   element_ops(),
-          gather_nd_ops(),  along_axis_ops(),     softmax_ops(),     loss_ops(),     update_ops()}) {
+          recurrent_ops(),  reduce_ops(),         shape_ops(),       gather_ops(),   expand_ops(),
+          element_ops(),    gather_nd_ops(),      along_axis_ops(),  softmax_ops(),  loss_ops(),
+          update_ops()}) {
       out.insert(out.end(), family.begin(), family.end());
     }
     return out;

@@ -83,6 +83,7 @@ struct OpDef {
   Work (*work)(const Graph&, const Op&, const Cell&) = nullptr;  // null: no flops, the bytes of the operands
   /// Null: kernel `type`, the op's attributes, the boxes' shapes.
   KernelCall (*kernel)(const Graph&, const Op&, const Cell&) = nullptr;
+  bool row_major = false;  // its operands are no images: they lie in rows, whatever they are computed from
   bool forward_in_eval =
       true;  // false: no part of eval_step although its phase is forward (the update of running statistics)
 };

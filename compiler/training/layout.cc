@@ -22,7 +22,7 @@ bool passes_layout_on(const Op& op) {
 
 class Classes {
  public:
-  explicit Classes(size_t n) : parent_(n), image_(n, false) {
+  explicit Classes(size_t n) : parent_(n), image_(n, false), rows_(n, false) {
     std::iota(parent_.begin(), parent_.end(), size_t{0});
   }
   size_t find(size_t i) {
@@ -34,13 +34,15 @@ class Classes {
     b = find(b);
     parent_[b] = a;
     image_[a] = image_[a] || image_[b];
+    rows_[a] = rows_[a] || rows_[b];
   }
   void mark(size_t i) { image_[find(i)] = true; }
-  bool image(size_t i) { return image_[find(i)]; }
+  void mark_rows(size_t i) { rows_[find(i)] = true; }
+  bool image(size_t i) { return image_[find(i)] && !rows_[find(i)]; }
 
  private:
   std::vector<size_t> parent_;
-  std::vector<bool> image_;
+  std::vector<bool> image_, rows_;
 };
 
 bool is_candidate(const Tensor& t) { return t.kind != TensorKind::parameter && t.shape.size() >= 3; }
@@ -58,6 +60,7 @@ void assign_layouts(Graph& graph) {
     }
     const bool image = is_image_family(op_def(op.type).family);
     for (size_t t : operands) {
+      if (op_def(op.type).row_major) classes.mark_rows(t);
       if (image && graph.tensors[t].name.rfind("grad:", 0) != 0) classes.mark(t);
       if (passes_layout_on(op) && graph.tensors[t].shape.size() == graph.tensors[operands[0]].shape.size())
         classes.join(operands[0], t);

@@ -24,12 +24,30 @@ namespace {
 
 /// The inputs of each op that must be known when the model is compiled.
 const std::map<std::string, std::set<int>> kKnown{
-    {"ArgMax", {}},    {"ArgMin", {}},   {"CumSum", {1}},         {"Expand", {1}},
-    {"Gather", {}},    {"GatherND", {}}, {"GatherElements", {}},  {"OneHot", {1, 2}},
-    {"ScatterND", {}}, {"Scatter", {}},  {"ScatterElements", {}}, {"Slice", {1, 2, 3, 4}},
-    {"Split", {1}},    {"Squeeze", {1}}, {"Tile", {1}},           {"TopK", {1}},
-    {"Trilu", {1}},    {"Reshape", {1}}, {"Transpose", {}},       {"Unsqueeze", {1}},
+    {"ArgMax", {}},
+    {"ArgMin", {}},
+    {"CumSum", {1}},
+    {"Expand", {1}},
+    {"Gather", {}},
+    {"GatherND", {}},
+    {"GatherElements", {}},
+    {"OneHot", {1, 2}},
+    {"ScatterND", {}},
+    {"Scatter", {}},
+    {"ScatterElements", {}},
+    {"Slice", {1, 2, 3, 4}},
+    {"Split", {1}},
+    {"Squeeze", {1}},
+    {"Tile", {1}},
+    {"TopK", {1}},
+    {"Trilu", {1}},
+    {"Reshape", {1}},
+    {"Transpose", {}},
+    {"Unsqueeze", {1}},
     {"Concat", {}},
+    {"LSTM", {}},
+    {"GRU", {}},
+    {"RNN", {}},
 };
 /// The same of ops on images.
 const std::map<std::string, std::set<int>> kKnownOfImages{

@@ -59,7 +59,8 @@ class Expanded {
     name = to_text(forward.type, space_of(graph, c.op.op)) + " " + to_string(forward.attributes);
     for (Tensor& t : graph.tensors) {
       // Weights lie as parameters do.
-      t.layout = t.shape.size() >= 3 && t.name != "w" ? layout : Layout::row_major;
+      const bool image = t.shape.size() >= 3 && t.name != "w" && !op_def(forward.type).row_major;
+      t.layout = image ? layout : Layout::row_major;
       if (t.dtype == DType::f64) t.dtype = type;
     }
     stage_from(0);
@@ -93,8 +94,11 @@ class Expanded {
 Values given_of(const OpCase& c, unsigned seed) {
   Values given = random_inputs(c, seed);
   if (c.wanted.empty()) return given;
-  const Shape& y = c.op.graph.tensor(c.op.graph.op(c.op.op).outputs[0]).shape;
-  given["grad_y"] = y.empty() ? std::vector<double>{1} : random_values(y, seed + 99);
+  for (size_t o = 0; o < c.arriving; ++o) {
+    const Tensor& y = c.op.graph.tensor(c.op.graph.op(c.op.op).outputs[o]);
+    given["grad_" + y.name] = y.shape.empty() ? std::vector<double>{1}
+                                              : random_values(y.shape, seed + 99 + static_cast<unsigned>(o));
+  }
   return given;
 }
 
@@ -104,12 +108,15 @@ RunContext context_of(unsigned seed) {
   return context;
 }
 
-/// The inner product of the op's first output with the gradient that arrives at it.
+/// The inner product of the op's outputs with the gradients that arrive at them.
 double objective(const OpCase& c, const Values& given) {
-  const std::vector<double> y =
-      evaluate(c.op.graph, given, Flavor::reference, Form::fused, context_of(1)).at("y");
+  const Values values = evaluate(c.op.graph, given, Flavor::reference, Form::fused, context_of(1));
   double sum = 0;
-  for (size_t i = 0; i < y.size(); ++i) sum += y[i] * given.at("grad_y")[i];
+  for (size_t o = 0; o < c.arriving; ++o) {
+    const std::string& name = c.op.graph.tensor(c.op.graph.op(c.op.op).outputs[o]).name;
+    const std::vector<double>&y = values.at(name), &dy = given.at("grad_" + name);
+    for (size_t i = 0; i < y.size(); ++i) sum += y[i] * dy[i];
+  }
   return sum;
 }
 

@@ -260,7 +260,7 @@ void add_updates(std::vector<OpCase>& out) {
 std::vector<OpCase> op_cases() {
   std::vector<OpCase> out;
   for (auto* add : {add_conv, add_pool, add_normalization, add_elementwise, add_reductions, add_shape,
-                    add_matmul, add_losses, add_updates, add_indexing, add_image_ops})
+                    add_matmul, add_losses, add_updates, add_indexing, add_recurrent, add_image_ops})
     add(out);
   return out;
 }

@@ -35,6 +35,7 @@ struct OpCase {
   std::vector<size_t> wanted;  // the inputs whose gradients there are
   int64_t classes = 1;         // integers of the op are in [0, classes)
   bool positive = false;       // floats are in [0.5, 1.5), not around 0
+  size_t arriving = 1;         // gradients arrive at so many of the op's outputs
   double scale = 1;            // of floats
   std::string inexact = {};    // why boxes are larger than what cells touch; empty: they are not
 
@@ -46,6 +47,8 @@ std::vector<OpCase> op_cases();
 /// Those of elementwise ops and of reductions, of elementwise_cases.cc.
 void add_elementwise(std::vector<OpCase>& out);
 void add_reductions(std::vector<OpCase>& out);
+/// Those of recurrent layers, of recurrent_cases.cc.
+void add_recurrent(std::vector<OpCase>& out);
 /// Those of ops that index, of index_cases.cc.
 void add_indexing(std::vector<OpCase>& out);
 /// Those of ops on images, but for the oldest, of image_cases.cc.

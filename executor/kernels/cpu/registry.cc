@@ -49,6 +49,8 @@ std::unique_ptr<Kernel> make_kernel(const KernelCall& call, Flavor flavor) {
     register_gather(r);
     register_layer_norm(r);
     register_logic(r);
+    register_recurrent(r);
+    register_recurrent_weights(r);
     register_reduce(r);
     register_resize(r);
     register_system(r);

@@ -49,6 +49,8 @@ void register_layer_norm(Registry& registry);
 void register_logic(Registry& registry);
 void register_onednn_conv(Registry& registry);
 void register_onednn_matmul(Registry& registry);
+void register_recurrent(Registry& registry);
+void register_recurrent_weights(Registry& registry);
 void register_reduce(Registry& registry);
 void register_reference_conv(Registry& registry);
 void register_reference_elementwise(Registry& registry);
