@@ -36,7 +36,7 @@ struct Golden {
   std::vector<std::vector<double>> outputs;  // empty: not compared
 };
 
-/// The file's parts; see make_op_goldens.py.
+/// The file's parts; see op_golden_file.py.
 class Reader {
  public:
   explicit Reader(const std::string& path) : in_(path, std::ios::binary) { REQUIRE(in_.good()); }
