@@ -115,7 +115,7 @@ template <typename T>
 }
 template <typename T>
 [[gnu::always_inline]] inline T prelu_grad_a(T dy, T x, T slope, const Parameters&) {
-  return x < 0 ? slope * dy : dy;
+  return x > 0 ? dy : slope * dy;
 }
 template <typename T>
 [[gnu::always_inline]] inline T prelu_grad_b(T dy, T x, T, const Parameters&) {
@@ -218,7 +218,7 @@ template <typename T>
 }
 template <typename T>
 [[gnu::always_inline]] inline T leaky_relu_grad(T x, T dy, T, const Parameters& p) {
-  return x >= 0 ? dy : static_cast<T>(p.alpha) * dy;
+  return x > 0 ? dy : static_cast<T>(p.alpha) * dy;
 }
 template <typename T>
 [[gnu::always_inline]] inline T clip(T x, T, T, const Parameters& p) {

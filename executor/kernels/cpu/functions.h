@@ -1,5 +1,6 @@
 // Activations and elementary functions with their derivatives, one function an op; see elementwise.h for the
-// form. Formulas are ONNX's (the operators' documentation), which are PyTorch's but for names.
+// form. Formulas are ONNX's (the operators' documentation), which are PyTorch's but for names. Where a
+// function has a corner, ONNX says nothing of a derivative: it is the side's that PyTorch takes.
 #pragma once
 
 #include "executor/kernels/cpu/elementwise.h"
@@ -216,7 +217,7 @@ T hard_swish(T x, T, T, const Parameters&) {
 }
 template <typename T>
 T hard_swish_grad(T x, T dy, T, const Parameters&) {
-  return x <= -3 ? T(0) : x >= 3 ? dy : dy * (x / 3 + static_cast<T>(0.5));
+  return x < -3 ? T(0) : x >= 3 ? dy : dy * (x / 3 + static_cast<T>(0.5));
 }
 template <typename T>
 T elu(T x, T, T, const Parameters& p) {
@@ -224,7 +225,7 @@ T elu(T x, T, T, const Parameters& p) {
 }
 template <typename T>
 T elu_grad(T x, T dy, T, const Parameters& p) {
-  return x >= 0 ? dy : dy * static_cast<T>(p.alpha) * std::exp(x);
+  return x > 0 ? dy : dy * static_cast<T>(p.alpha) * std::exp(x);
 }
 template <typename T>
 T celu(T x, T, T, const Parameters& p) {
