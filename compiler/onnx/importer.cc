@@ -350,11 +350,3 @@ TensorId Importer::add_op(Op op, const std::vector<std::string>& names) {
 }
 
 }  // namespace ff::onnx_import
-
-namespace ff {
-
-ImportedModel import_model(const std::string& path, const ImportOptions& options) {
-  return onnx_import::Importer(path, options).run();
-}
-
-}  // namespace ff

@@ -189,6 +189,9 @@ struct NodeRule {
   void (*import)(Node&);
 };
 
+/// The axes that count samples of inputs that recurrent layers read, by input.
+std::map<std::string, int> recurrent_sample_axes(const Graph& graph);
+
 /// Calls `visit` for every value of the surroundings that a body reads.
 void for_each_outer_input(const onnx::GraphProto& body, const std::function<void(const std::string&)>& visit);
 

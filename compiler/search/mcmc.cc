@@ -40,11 +40,16 @@ void parallel(size_t count, int threads, const std::function<void(size_t)>& body
   }
 }
 
+/// A search without a limit ends after so many proposals an op, though there may be a thousandth to gain.
+constexpr int64_t kMostAnOp = 500;
+
 class Walks {
  public:
   Walks(const Problem& problem, const Machine& machine, CostModel& costs, const std::vector<Strategy>& starts,
         const SearchOptions& options)
-      : options_(options), patience_(50 * static_cast<int64_t>(problem.leaders().size())) {
+      : options_(options),
+        leaders_(static_cast<int64_t>(problem.leaders().size())),
+        patience_(50 * leaders_) {
     chains_.resize(static_cast<size_t>(std::max(1, options.chains)));
     parallel(chains_.size(), options.threads, [&](size_t i) {
       chains_[i] = std::make_unique<Chain>(problem, machine, costs, options, starts[i % starts.size()],
@@ -90,7 +95,7 @@ class Walks {
     if (interrupted()) return true;
     if (options_.proposals >= 0) return proposals_ >= options_.proposals;
     if (options_.budget_seconds >= 0) return false;
-    return proposals_ >= patience_ && proposals_ >= 2 * improved_at_;
+    return proposals_ >= kMostAnOp * leaders_ || (proposals_ >= patience_ && proposals_ >= 2 * improved_at_);
   }
   /// How far the search is, for the temperature.
   double progress() const {
@@ -143,7 +148,7 @@ class Walks {
   }
 
   const SearchOptions& options_;
-  int64_t patience_;
+  int64_t leaders_, patience_;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::vector<std::unique_ptr<Chain>> chains_;
   const Chain* best_ = nullptr;

@@ -27,7 +27,8 @@ struct SearchProgress {
 struct SearchOptions {
   std::string kind = "mcmc";  // or data-parallel, model-parallel, expert, exhaustive
   Space space = Space::full;
-  int64_t proposals = -1;      // stop after so many; -1: when the last half of them brought nothing
+  int64_t proposals =
+      -1;  // stop after so many; -1: when the last half of them brought nothing, 500 an op at most
   double budget_seconds = -1;  // stop after so long; -1: no limit. Results then depend on the machine's speed
   uint64_t seed = 1;
   int chains = 4;
