@@ -11,7 +11,6 @@ compared). An op that PyTorch lacks is composed of others: autograd still finds 
 
     case("Gelu", {"tanh": 1}, {"x": randn(2, 3)}, lambda x: F.gelu(x, approximate="tanh"))
 
-Recurrent ops, for one, would call torch.nn.LSTM with the weights copied in, in PyTorch's order of the gates.
 """
 import argparse
 import itertools
@@ -332,7 +331,51 @@ def losses():
     case("BinaryCrossEntropy", {"scale": 1 / 12}, {"x": x, "target": target}, F.binary_cross_entropy_with_logits)
 
 
-FAMILIES = [arithmetic, functions, reductions, normalizations, convolutions, pools, resizes, products, shapes, indices, losses]
+def recurrent():
+    time, batch, inputs, hidden = 4, 2, 3, 2
+    # PyTorch's order of the gates, by ONNX's.
+    order = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2), "RNN": (0,)}
+
+    def run(op, activation, directions, reverse):
+        def gates(t):
+            return torch.cat([t.chunk(len(order[op]))[k] for k in order[op]])
+
+        def forward(x, w, r, bias, _, h0, c0=None, p=None):
+            weights = []
+            for d in range(directions):
+                both = [torch.zeros(len(order[op]) * hidden, dtype=x.dtype)] * 2 if bias is None else bias[d].chunk(2)
+                weights += [gates(w[d]), gates(r[d]), gates(both[0]), gates(both[1])]
+            x = x.flip(0) if reverse else x
+            zeros = torch.zeros(directions, batch, hidden, dtype=x.dtype)
+            state = zeros if h0 is None else h0
+            if op == "LSTM":
+                state = (state, zeros if c0 is None else c0)
+            function = {"LSTM": torch._VF.lstm, "GRU": torch._VF.gru, "Tanh": torch._VF.rnn_tanh, "Relu": torch._VF.rnn_relu}
+            y = function[activation if op == "RNN" else op](x, state, weights, True, 1, 0.0, True, directions == 2, False)[0]
+            y = y.flip(0) if reverse else y
+            return y.view(time, batch, directions, hidden).transpose(1, 2)
+        return forward
+
+    for op, n in ("LSTM", 4), ("GRU", 3), ("RNN", 1):
+        for direction in "forward", "reverse", "bidirectional":
+            for activation in ("Tanh", "Relu") if op == "RNN" else ("",):
+                attributes = {"direction": direction}
+                if op == "GRU":
+                    attributes["linear_before_reset"] = 1
+                if op == "RNN":
+                    attributes["activation"] = activation
+                d = 2 if direction == "bidirectional" else 1
+                for given in True, False:
+                    tensors = {"x": randn(time, batch, inputs), "w": randn(d, n * hidden, inputs), "r": randn(d, n * hidden, hidden),
+                               "bias": randn(d, 2 * n * hidden) if given else None, "lengths": None,
+                               "h0": randn(d, batch, hidden) if given else None}
+                    if op == "LSTM":
+                        tensors |= {"c0": randn(d, batch, hidden) if given else None, "p": None}
+                    case(op, attributes, tensors, run(op, activation, d, direction == "reverse"))
+
+
+FAMILIES = [arithmetic, functions, reductions, normalizations, convolutions, pools, resizes, products, shapes, indices, losses,
+            recurrent]
 
 
 def main():

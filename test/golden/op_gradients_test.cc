@@ -144,6 +144,10 @@ Differentiated differentiate(const Golden& golden, DType floats) {
       t.layout = Layout::channels_last;
   }
   given["grad_y"] = golden.dy;
+  for (TensorId output : graph.op(op).outputs) {  // nothing arrives at the others
+    const Tensor& t = graph.tensor(output);
+    if (t.name != "y") given["grad_" + t.name].assign(static_cast<size_t>(volume(t.shape)), 0);
+  }
   const auto stage_from = [&](size_t first) {
     RuleBuilder rules(graph);
     for (size_t i = first, end = graph.ops.size(); i < end; ++i) {
