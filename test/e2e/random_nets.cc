@@ -318,7 +318,32 @@ class Net {
     }
   }
 
+  /// A recurrent layer over the rows of the channels, as steps.
+  void recurrent_layer() {
+    const Shape s = shape();
+    x_ = op("Reshape", {{"shape", Ints{s[0], s[1] * s[2], s[3]}}}, {x_});
+    x_ = op("Transpose", {{"perm", Ints{1, 0, 2}}}, {x_});
+    constexpr const char* kTypes[] = {"LSTM", "GRU", "RNN"};
+    constexpr const char* kDirections[] = {"forward", "reverse", "bidirectional"};
+    const int64_t type = rng_.below(3), direction = rng_.below(3), hidden = 2 + rng_.below(3);
+    const int64_t d = direction == 2 ? 2 : 1, gates = (type == 0 ? 4 : type == 1 ? 3 : 1) * hidden;
+    Attributes attributes{{"direction", std::string(kDirections[direction])}};
+    if (type == 1) attributes.set("linear_before_reset", rng_.below(2));
+    if (type == 2) attributes.set("activation", std::string("Tanh"));
+    std::vector<TensorId> inputs{x_,
+                                 parameter({d, gates, s[3]}),
+                                 parameter({d, gates, hidden}),
+                                 rng_.below(2) ? parameter({d, 2 * gates}) : TensorId(),
+                                 TensorId(),
+                                 TensorId()};
+    if (type == 0)
+      inputs.insert(inputs.end(), {TensorId(), rng_.below(2) ? parameter({d, 3 * hidden}) : TensorId()});
+    const TensorId y = op(kTypes[type], attributes, inputs);
+    x_ = op("Transpose", {{"perm", Ints{2, 0, 1, 3}}}, {y});
+  }
+
   void head() {
+    if (wide_ && rng_.below(3) == 0) recurrent_layer();
     if (rng_.below(3) == 0) x_ = op("GlobalAveragePool", {}, {x_});
     const Shape s = shape();
     x_ = op("Reshape", {{"shape", Ints{s[0], s[1] * s[2] * s[3]}}}, {x_});
