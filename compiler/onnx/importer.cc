@@ -57,15 +57,23 @@ void Importer::check_opsets() {
     if (set.domain().empty() || set.domain() == "ai.onnx") opset_ = set.version();
   }
   if (opset_ == 0) throw UserError(path_ + ": names no version of the standard operator set");
-  if (opset_ < kOldestOpset) {
-    throw UserError(
-        path_ + ": opset " + std::to_string(opset_) + " is older than " + std::to_string(kOldestOpset),
-        "export the model again with opset 17");
-  }
+  if (opset_ < kOldestOpset) refuse_old_nodes();
   if (opset_ > kNewestOpset) {
     result_.notes.push_back("opset " + std::to_string(opset_) + " is newer than " +
                             std::to_string(kNewestOpset) +
                             ", the newest that is known here; nodes are read with the meaning of that one");
+  }
+}
+
+/// Of an older opset only nodes are read that have not changed since.
+void Importer::refuse_old_nodes() {
+  for (const auto& node : model_.graph().node()) {
+    const NodeRule* rule = find_rule(node.op_type());
+    if (rule != nullptr && rule->since <= opset_) continue;
+    throw UserError(path_ + ": opset " + std::to_string(opset_) + " is older than " +
+                        std::to_string(kOldestOpset) + ", and " + node_text(node) +
+                        " may mean something else there",
+                    "export the model again with opset 17");
   }
 }
 
@@ -209,7 +217,7 @@ void Importer::import_input(const onnx::ValueInfoProto& info) {
   const int axis = it != options_.batch_axes.end() ? it->second : rank > 0 ? 0 : -1;
   Tensor t;
   t.name = info.name();
-  t.dtype = *type;
+  t.dtype = *type == DType::f16 || *type == DType::bf16 ? DType::f32 : *type;  // computed as floats
   t.kind = TensorKind::input;
   t.batch_axis = axis;
   for (int d = 0; d < rank; ++d) t.shape.push_back(bind_dim(info, d, axis));

@@ -45,6 +45,7 @@ class Importer {
 
   void parse();
   void check_opsets();
+  void refuse_old_nodes();
   void expand_functions();
   std::vector<const onnx::NodeProto*> needed_nodes();
   void import_inputs();

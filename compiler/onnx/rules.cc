@@ -15,7 +15,8 @@ void import_identity(Node& node) { node.alias(); }
 void import_dropout(Node& node) {
   double ratio = node.real("ratio", 0.5);
   if (node.has(1)) ratio = node.required(1, "the ratio").real(0);
-  bool training = true;
+  // Since opset 12 a node says whether it drops; before, training did.
+  bool training = node.opset() < 12;
   if (node.has(2)) training = node.required(2, "training_mode").integer(0) != 0;
   node.leave_out(1, "its second output, the mask, is used");
   if (node.options().inference || ratio == 0 || !training) {

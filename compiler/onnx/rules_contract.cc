@@ -91,8 +91,6 @@ class Einsum {
     if (x.letters.size() != s.size())
       throw UserError("term '" + term + "' names " + std::to_string(x.letters.size()) +
                       " axes of an operand of " + to_string(s));
-    if (std::set<char>(x.letters.begin(), x.letters.end()).size() != s.size())
-      throw Unsupported("a diagonal: term '" + term + "' repeats a letter");
     if (term.find("...") != std::string::npos) dots_ = std::max(dots_, s.size() - (term.size() - 3));
     for (size_t d = 0; d < s.size(); ++d) {
       const auto [it, added] = extents_.emplace(x.letters[d], s[d]);
@@ -102,7 +100,32 @@ class Einsum {
                         " and " + std::to_string(s[d]) + " elements");
       throw Unsupported("axes that are broadcast");
     }
-    operands_.push_back(x);
+    operands_.push_back(diagonals(x));
+  }
+
+  /// Axes of one letter are their diagonal: the two as one axis, of which every n + 1st element is taken.
+  Lettered diagonals(Lettered x) {
+    for (size_t a = 0; a < x.letters.size(); ++a) {
+      const size_t b = x.letters.find(x.letters[a], a + 1);
+      if (b == std::string::npos) continue;
+      std::string others = x.letters;
+      others.erase(b, 1).erase(a, 1);
+      Ints perm;
+      for (size_t d = 0; d < x.letters.size(); ++d) {
+        if (d != a && d != b) perm.push_back(static_cast<int64_t>(d));
+      }
+      perm.insert(perm.end(), {static_cast<int64_t>(a), static_cast<int64_t>(b)});
+      const int64_t n = extent(x.letters[a]);
+      Shape flat = extents(others);
+      flat.push_back(n * n);
+      TensorId y = reshaped(node_.emit("Transpose", {{"perm", perm}}, {x.tensor}, part()), flat);
+      Shape steps(flat.size(), 1);
+      steps.back() = n + 1;
+      y = node_.emit("Slice", {{"starts", Shape(flat.size(), 0)}, {"ends", flat}, {"steps", steps}}, {y},
+                     part());
+      return diagonals({y, others + x.letters[a]});
+    }
+    return x;
   }
 
   /// Without an arrow: the dots, then the letters that stand once, in the alphabet's order.
