@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# torchvision's AlexNet and ResNet-50, as exported in training mode, trained 5 steps on 1 and 2 ranks: each weight's update
-# beside PyTorch's, as in pytorch_test.cc. Needs python3-torchvision; some minutes and 3 GB of memory.
+# torchvision's AlexNet and ResNet-50, as exported in training mode, trained on 1 and 2 ranks (five steps, one step): the update
+# of each weight and running statistic beside PyTorch's, as in pytorch_test.cc. Needs python3-torchvision; some minutes and 3 GB of memory.
 #
 #     test/golden/torchvision.sh TEST_PROGRAM [NAME ...]
 set -euo pipefail
