@@ -186,6 +186,9 @@ TEST_CASE("an embedding that is also the output's matrix trains as in PyTorch") 
 TEST_CASE("AlexNet trains as in PyTorch", "[.torchvision]") {
   check_agreement(std::getenv("FF_GOLDENS"), "alexnet");
 }
+TEST_CASE("ResNet-50's first step is that of PyTorch", "[.torchvision]") {
+  check_agreement(std::getenv("FF_GOLDENS"), "resnet50-first-step");
+}
 TEST_CASE("ResNet-50 trains as in PyTorch", "[.torchvision]") {
   check_agreement(std::getenv("FF_GOLDENS"), "resnet50");
 }
