@@ -43,7 +43,7 @@ struct Flags {
   std::string strategy, init, report, emit = "plan", device = "cpu", memory_limit, reduction = "mean";
   std::optional<std::string> cost_given;
   std::optional<int64_t> ignore_index;
-  int64_t batch = 0, proposals = -1, chains = 4, class_axis = 1;
+  int64_t batch = 0, rnn_chunk = 0, proposals = -1, chains = 4, class_axis = 1;
   uint64_t seed = 1;
   double budget = -1, label_smoothing = 0;
   std::vector<std::string> dims, batch_axes, outputs, losses, train, freeze;
@@ -72,6 +72,8 @@ bool parse_flags(int argc, char** argv, Flags& f) {
   line.group("Model");
   line.option("--batch", &f.batch, "N", "Samples a step; 0: as the model says");
   line.option("--dim", &f.dims, "NAME=N", "Binds a symbolic dimension (repeatable)");
+  line.option("--rnn-chunk", &f.rnn_chunk, "N",
+              "Cuts recurrent layers into ops of N steps, which may be placed apart");
   line.option("--batch-axis", &f.batch_axes, "NAME=K",
               "The axis of an input that counts samples (repeatable)");
   line.option("--output", &f.outputs, "NAME", "Trains to this value of the model (repeatable)");
@@ -126,6 +128,10 @@ ImportOptions import_options(const Flags& f) {
   ImportOptions o;
   o.batch = f.batch;
   for (const std::string& text : f.dims) o.dims.insert(parse_binding("--dim", text));
+  if (f.rnn_chunk < 0)
+    throw UserError("--rnn-chunk " + std::to_string(f.rnn_chunk),
+                    "give a number of steps, 0 for whole layers");
+  o.rnn_chunk = f.rnn_chunk;
   for (const std::string& text : f.batch_axes) {
     const auto [name, axis] = parse_binding("--batch-axis", text);
     o.batch_axes[name] = static_cast<int>(axis);
