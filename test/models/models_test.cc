@@ -223,8 +223,8 @@ TEST_CASE("language transformers project onto their vocabulary with the embeddin
 TEST_CASE("a translator's decoder begins with the encoder's last state and attends to its steps") {
   const onnx::ModelProto model = written("nmt", {.light = true});
   for (const std::string layer : {"l0", "l1"}) {
-    const onnx::NodeProto& encoder = node_named(model, "encoder.lstm." + layer);
-    const onnx::NodeProto& decoder = node_named(model, "decoder.lstm." + layer);
+    const onnx::NodeProto encoder = node_named(model, "encoder.lstm." + layer);
+    const onnx::NodeProto decoder = node_named(model, "decoder.lstm." + layer);
     CHECK(encoder.input_size() == 4);
     REQUIRE(decoder.input_size() == 7);
     CHECK(decoder.input(5) == encoder.output(1));
