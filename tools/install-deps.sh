@@ -51,6 +51,7 @@ debootstrap the other Debian release in a folder
 valgrind counts instructions repeatably
 python3-torch PyTorch: expected values of golden tests, and the other side of benchmarks
 python3-torchvision the models of the benchmarks
+bible-kjv text for language models
 python3-onnx writes models for golden tests
 LIST
 }
