@@ -2,6 +2,7 @@
 
 #include "compiler/onnx/rules.h"
 #include "compiler/ops/conv.h"
+#include "compiler/ops/windows.h"
 
 namespace ff::onnx_import {
 namespace {
@@ -152,6 +153,19 @@ void import_max_pool(Node& node) {
   node.result(node.emit("MaxPool", attributes, {node.operand(0)}));
 }
 
+/// Programs do not agree on what a dilated window that ends beyond the padding is divided by.
+static void refuse_undefined_divisor(const Node& node, const Attributes& attributes, const Ints& kernel) {
+  if (attributes.integer("ceil_mode") == 0 || attributes.integer("count_include_pad") == 0) return;
+  const Shape x = node.shape(0);
+  const Windows w = windows_of(attributes, kernel);
+  const Ints out = output_extents(w, x, true);
+  for (size_t a = 0; a < w.axes(); ++a) {
+    const int64_t end = (out[a] - 1) * w.strides[a] + w.reach(a);
+    if (w.dilations[a] > 1 && end > x[a + 2] + w.pad_begin(a) + w.pad_end(a))
+      throw Unsupported("a dilated window beyond the padding, with ceil_mode and count_include_pad");
+  }
+}
+
 void import_average_pool(Node& node) {
   require_float(node);
   const Ints kernel = node.ints("kernel_shape", {});
@@ -159,6 +173,7 @@ void import_average_pool(Node& node) {
   attributes.set("kernel_shape", kernel);
   attributes.set("ceil_mode", node.integer("ceil_mode", 0));
   attributes.set("count_include_pad", node.integer("count_include_pad", 0));
+  refuse_undefined_divisor(node, attributes, kernel);
   node.result(node.emit("AveragePool", attributes, {node.operand(0)}));
 }
 

@@ -47,6 +47,12 @@ class Classes {
 
 bool is_candidate(const Tensor& t) { return t.kind != TensorKind::parameter && t.shape.size() >= 3; }
 
+/// What a convolution's windows are multiplied by lies in rows, be it a parameter or computed.
+bool is_kernel(const Op& op, size_t tensor) {
+  return op_def(op.type).family == "conv" && op.phase == Phase::forward && op.inputs.size() > 1 &&
+         op.inputs[1].index() == tensor;
+}
+
 }  // namespace
 
 void assign_layouts(Graph& graph) {
@@ -60,7 +66,7 @@ void assign_layouts(Graph& graph) {
     }
     const bool image = is_image_family(op_def(op.type).family);
     for (size_t t : operands) {
-      if (op_def(op.type).row_major) classes.mark_rows(t);
+      if (op_def(op.type).row_major || is_kernel(op, t)) classes.mark_rows(t);
       if (image && graph.tensors[t].name.rfind("grad:", 0) != 0) classes.mark(t);
       if (passes_layout_on(op) && graph.tensors[t].shape.size() == graph.tensors[operands[0]].shape.size())
         classes.join(operands[0], t);
