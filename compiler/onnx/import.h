@@ -25,7 +25,7 @@ struct ImportOptions {
   std::vector<std::string> outputs;       // values of the model to import up to; empty: its outputs
   std::vector<std::string> train;         // parameter patterns (* and ?): train these, whatever the rule says
   std::vector<std::string> freeze;        // and freeze these
-  int64_t rnn_chunk = 0;           // steps of a recurrent layer that are one op; 0: all
+  int64_t rnn_chunk = 0;                  // steps of a recurrent layer that are one op; 0: all
   bool batchnorm_train = false;    // --batchnorm-mode train: training_mode 0 becomes training statistics
   bool inference = false;          // --mode infer: no dropout, running statistics
   bool allow_unsupported = false;  // --dry-run: list unsupported nodes in the result instead of throwing

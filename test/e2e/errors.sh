@@ -184,7 +184,7 @@ numbers() {
   local number
   npy "$1" '<i8' 0
   shift
-  for number in "$@"; do printf "\\x$(printf %02x "$number")\\0\\0\\0\\0\\0\\0\\0"; done
+  for number in "$@"; do printf '%b\0\0\0\0\0\0\0' "\\x$(printf %02x "$number")"; done
 }
 { value input image 6 4 | sed 's/elem_type: 1/elem_type: 7/'; value output y 6 8; weight w 11 2
   echo 'node { name: "embedding" op_type: "Gather" input: "w" input: "image" output: "e" }'
