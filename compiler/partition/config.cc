@@ -57,12 +57,11 @@ Problem::Problem(const Graph& graph, int num_devices)
   }
 }
 
-bool Problem::active(OpId op, const Strategy& strategy) const {
+bool Problem::active(OpId op, const Config& config) const {
   const Op& node = graph_.op(op);
   const OpId fused = node.stage_of.valid() ? node.stage_of : op;
   const uint32_t mask = stage_masks_[fused.index()];
   if (mask == 0) return true;
-  const Config& config = strategy.configs[node.config_of.index()];
   bool split = false;
   for (size_t d = 0; d < config.degrees.size(); ++d)
     split |= ((mask >> d) & 1U) != 0 && config.degrees[d] > 1;
@@ -109,14 +108,20 @@ std::vector<CellRun> Problem::runs_of(OpId op, const Config& config) const {
 }
 
 std::vector<Range> Problem::blocks_of(OpId op, const std::vector<int32_t>& degrees, int32_t addend) const {
+  std::vector<Range> blocks;
+  blocks_of(op, degrees, addend, blocks);
+  return blocks;
+}
+
+void Problem::blocks_of(OpId op, const std::vector<int32_t>& degrees, int32_t addend,
+                        std::vector<Range>& blocks) const {
   const auto& dims = spaces_[op.index()].dims;
-  std::vector<Range> blocks(dims.size());
+  blocks.resize(dims.size());
   int64_t rest = addend;
   for (size_t d = dims.size(); d-- > 0;) {
     blocks[d] = block(dims[d].extent, degrees[d], rest % degrees[d]);
     rest /= degrees[d];
   }
-  return blocks;
 }
 
 std::vector<Range> Problem::largest_blocks(OpId op, const std::vector<int32_t>& degrees) const {

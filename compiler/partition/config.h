@@ -57,14 +57,20 @@ class Problem {
   const std::vector<std::pair<OpId, int>>& writers(TensorId t) const { return writers_[t.index()]; }
   const std::vector<std::pair<OpId, int>>& readers(TensorId t) const { return readers_[t.index()]; }
 
-  /// Whether this op takes part under the strategy: of the fused and the staged form exactly one does.
-  bool active(OpId op, const Strategy& strategy) const;
+  /// By dimension of the op: its leader's dimension, or -1 if the leader lacks it.
+  const std::vector<int>& leader_dims(OpId op) const { return leader_dims_[op.index()]; }
+  /// Of a fused op that has a staged form: a bit for each leader's dimension whose split needs that form.
+  uint32_t stage_mask(OpId fused) const { return stage_masks_[fused.index()]; }
+  /// Whether this op takes part under its leader's config: of the fused and the staged form exactly one does.
+  bool active(OpId op, const Config& config) const;
   /// The op's own degrees under its leader's config.
   std::vector<int32_t> degrees_of(OpId op, const Config& config) const;
   /// Its executions, by cell.
   std::vector<CellRun> runs_of(OpId op, const Config& config) const;
   /// Blocks of the op's dimensions in an addend (a number over `degrees`, row-major).
   std::vector<Range> blocks_of(OpId op, const std::vector<int32_t>& degrees, int32_t addend) const;
+  void blocks_of(OpId op, const std::vector<int32_t>& degrees, int32_t addend,
+                 std::vector<Range>& blocks) const;
   /// Blocks of the largest cell under these degrees: what a config's cost is taken from.
   std::vector<Range> largest_blocks(OpId op, const std::vector<int32_t>& degrees) const;
 

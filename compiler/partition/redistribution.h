@@ -72,6 +72,13 @@ struct TensorPlan {
   std::vector<int32_t> write_instance;  // of each write; -1 if its box is empty
   std::vector<int32_t> read_instance;   // of each read; -1 if its box is empty
   std::vector<Step> steps;              // in an order that executes
+
+  /// The instance that this one is a view of, if it is one; else itself.
+  int32_t root(int32_t instance) const {
+    while (instances[static_cast<size_t>(instance)].parent >= 0)
+      instance = instances[static_cast<size_t>(instance)].parent;
+    return instance;
+  }
 };
 
 struct RedistributionOptions {

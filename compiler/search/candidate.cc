@@ -57,6 +57,28 @@ std::vector<DeviceId> transposed(const std::vector<int32_t>& degrees, int32_t re
 
 }  // namespace
 
+void StrategyEdit::set(OpId leader, Config config) {
+  Config& now = strategy_.configs[leader.index()];
+  if (std::find(leaders_.begin(), leaders_.end(), leader) == leaders_.end()) {
+    leaders_.push_back(leader);
+    before_.push_back(std::move(now));
+  }
+  now = std::move(config);
+}
+
+void StrategyEdit::undo() {
+  for (size_t i = 0; i < leaders_.size(); ++i) strategy_.configs[leaders_[i].index()] = std::move(before_[i]);
+  leaders_.clear();
+  before_.clear();
+}
+
+bool StrategyEdit::changed() const {
+  for (size_t i = 0; i < leaders_.size(); ++i) {
+    if (strategy_.configs[leaders_[i].index()] != before_[i]) return true;
+  }
+  return false;
+}
+
 Proposer::Proposer(const Problem& problem, const Machine& machine, Space space)
     : problem_(problem), machine_(machine), space_(space) {
   const Graph& graph = problem.graph();
@@ -207,7 +229,8 @@ std::optional<Config> Proposer::copied(OpId leader, const Strategy& strategy, Rn
   return follow_neighbour(problem_, strategy, pick(near, rng), leader, space_);
 }
 
-void Proposer::set(Strategy& strategy, OpId leader, Config config) const {
+void Proposer::set(StrategyEdit& edit, OpId leader, Config config) const {
+  const Strategy& strategy = edit.strategy();
   // The dimension that each update is sharded by; kFollows: it follows.
   constexpr size_t kFollows = static_cast<size_t>(-1);
   std::vector<size_t> sharding;
@@ -218,17 +241,17 @@ void Proposer::set(Strategy& strategy, OpId leader, Config config) const {
     const auto widest = std::max_element(now.degrees.begin(), now.degrees.end());
     if (widest != now.degrees.end()) sharding.back() = static_cast<size_t>(widest - now.degrees.begin());
   }
-  strategy.configs[leader.index()] = std::move(config);
+  edit.set(leader, std::move(config));
   size_t i = 0;
   for (OpId update : updates_of_[leader.index()]) {
     const size_t dim = sharding[i++];
     Config following = follow_readers(problem_, strategy, update);
     auto shards = dim == kFollows ? std::nullopt : sharded(update, following, dim);
-    strategy.configs[update.index()] = shards ? std::move(*shards) : std::move(following);
+    edit.set(update, shards ? std::move(*shards) : std::move(following));
   }
 }
 
-void Proposer::spread_to_light(Strategy& strategy, OpId from, Rng& rng) const {
+void Proposer::spread_to_light(StrategyEdit& edit, OpId from, Rng& rng) const {
   std::vector<OpId> frontier{from}, seen{from};
   const int64_t reach = 1 + rng.below(6);
   for (int64_t step = 0; step < reach && !frontier.empty(); ++step) {
@@ -238,8 +261,8 @@ void Proposer::spread_to_light(Strategy& strategy, OpId from, Rng& rng) const {
         if (!updates_of_[near.index()].empty()) continue;
         if (std::find(seen.begin(), seen.end(), near) != seen.end()) continue;
         seen.push_back(near);
-        if (auto config = follow_neighbour(problem_, strategy, op, near, space_)) {
-          set(strategy, near, std::move(*config));
+        if (auto config = follow_neighbour(problem_, edit.strategy(), op, near, space_)) {
+          set(edit, near, std::move(*config));
           next.push_back(near);
         }
       }
@@ -248,12 +271,12 @@ void Proposer::spread_to_light(Strategy& strategy, OpId from, Rng& rng) const {
   }
 }
 
-void Proposer::change_twins(Strategy& strategy, OpId leader, const Config& config) const {
+void Proposer::change_twins(StrategyEdit& edit, OpId leader, const Config& config) const {
   for (OpId twin : twins_[leader.index()]) {
     bool fits = true;
     for (size_t d = 0; d < config.degrees.size(); ++d)
       fits &= config.degrees[d] <= problem_.max_degree(twin, d);
-    if (fits) set(strategy, twin, config);
+    if (fits) set(edit, twin, config);
   }
 }
 
@@ -279,16 +302,16 @@ std::optional<Config> Proposer::sharded(OpId update, const Config& following, si
   return config;
 }
 
-void Proposer::shard_update(Strategy& strategy, Rng& rng) const {
+void Proposer::shard_update(StrategyEdit& edit, Rng& rng) const {
   const OpId update = pick(updates_, rng);
-  Config following = follow_readers(problem_, strategy, update);
-  Config& config = strategy.configs[update.index()];
+  Config following = follow_readers(problem_, edit.strategy(), update);
+  const Config& config = edit.strategy().configs[update.index()];
   if (config != following || splittable_[update.index()].empty()) {
-    config = std::move(following);
+    edit.set(update, std::move(following));
     return;
   }
   if (auto shards = sharded(update, following, pick(splittable_[update.index()], rng)))
-    config = std::move(*shards);
+    edit.set(update, std::move(*shards));
 }
 
 Strategy Proposer::random_strategy(Rng& rng) const {
@@ -299,14 +322,11 @@ Strategy Proposer::random_strategy(Rng& rng) const {
   return strategy;
 }
 
-Strategy Proposer::propose(const Strategy& current, Rng& rng) const {
-  Strategy next = current;
+void Proposer::propose(StrategyEdit& edit, Rng& rng) const {
+  const Strategy& current = edit.strategy();
   const int64_t kind = rng.below(100);
-  if (kind < 8 && space_ == Space::full && !updates_.empty()) {
-    shard_update(next, rng);
-    return next;
-  }
-  if (movable_.empty()) return next;
+  if (kind < 8 && space_ == Space::full && !updates_.empty()) return shard_update(edit, rng);
+  if (movable_.empty()) return;
   const OpId op = pick(movable_, rng);
   Config config;
   if (kind < 35) {
@@ -322,12 +342,11 @@ Strategy Proposer::propose(const Strategy& current, Rng& rng) const {
   }
   const int64_t scope = rng.below(10);
   if (scope < 2) {
-    change_twins(next, op, config);
+    change_twins(edit, op, config);
   } else {
-    set(next, op, std::move(config));
-    if (scope < 7) spread_to_light(next, op, rng);
+    set(edit, op, std::move(config));
+    if (scope < 7) spread_to_light(edit, op, rng);
   }
-  return next;
 }
 
 }  // namespace ff

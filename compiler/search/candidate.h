@@ -1,7 +1,9 @@
 // What the search tries next: random configs, and changes of a strategy.
 //
 //   Proposer proposer(problem, machine, Space::full);
-//   Strategy next = proposer.propose(current, rng);      // some ops' configs differ; passes Problem::check
+//   StrategyEdit edit(strategy);
+//   proposer.propose(edit, rng);      // some ops' configs differ; the strategy passes Problem::check
+//   edit.undo();                      // as it was
 //
 // A proposal is drawn from a fixed distribution over kinds. Besides the paper's (a random op, a random
 // config), which alone changes one op in a row of ops and so mostly adds communication on both sides, there
@@ -18,6 +20,24 @@
 
 namespace ff {
 
+/// Changes to a strategy that can be taken back.
+class StrategyEdit {
+ public:
+  explicit StrategyEdit(Strategy& strategy) : strategy_(strategy) {}
+  const Strategy& strategy() const { return strategy_; }
+  void set(OpId leader, Config config);
+  void undo();
+  /// The leaders that were set, each once.
+  const std::vector<OpId>& leaders() const { return leaders_; }
+  /// Whether any config differs from what it was.
+  bool changed() const;
+
+ private:
+  Strategy& strategy_;
+  std::vector<OpId> leaders_;
+  std::vector<Config> before_;  // of each
+};
+
 class Proposer {
  public:
   Proposer(const Problem& problem, const Machine& machine, Space space);
@@ -27,9 +47,9 @@ class Proposer {
   Config random_config(OpId leader, const Strategy& strategy, Rng& rng) const;
   /// Every op at random; updates follow.
   Strategy random_strategy(Rng& rng) const;
-  Strategy propose(const Strategy& current, Rng& rng) const;
+  void propose(StrategyEdit& edit, Rng& rng) const;
   /// Gives a leader a config; the updates of its weights follow, sharded ones are sharded anew.
-  void set(Strategy& strategy, OpId leader, Config config) const;
+  void set(StrategyEdit& edit, OpId leader, Config config) const;
   /// Leaders that are no updates.
   const std::vector<OpId>& movable() const { return movable_; }
 
@@ -40,10 +60,10 @@ class Proposer {
   Config nudged(OpId leader, const Strategy& strategy, Rng& rng) const;
   Config moved(OpId leader, const Strategy& strategy, Rng& rng) const;
   std::optional<Config> copied(OpId leader, const Strategy& strategy, Rng& rng) const;
-  void spread_to_light(Strategy& strategy, OpId from, Rng& rng) const;
-  void change_twins(Strategy& strategy, OpId leader, const Config& config) const;
+  void spread_to_light(StrategyEdit& edit, OpId from, Rng& rng) const;
+  void change_twins(StrategyEdit& edit, OpId leader, const Config& config) const;
   std::optional<Config> sharded(OpId update, const Config& following, size_t dim) const;
-  void shard_update(Strategy& strategy, Rng& rng) const;
+  void shard_update(StrategyEdit& edit, Rng& rng) const;
   int random_divisor(Rng& rng) const;
 
   const Problem& problem_;

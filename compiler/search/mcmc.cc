@@ -143,7 +143,7 @@ class Walks {
     if (best_ == nullptr) return;
     for (const auto& chain : chains_) {
       if (chain->current_score().penalised() > kFarBehind * static_cast<double>(best_cost_))
-        chain->jump(*best_->best(), {best_cost_, 0});
+        chain->jump(*best_->best());
     }
   }
 
@@ -167,28 +167,28 @@ double acceptance_threshold(double current, double u, double beta) {
 Chain::Chain(const Problem& problem, const Machine& machine, CostModel& costs, const SearchOptions& options,
              Strategy start, uint64_t seed)
     : options_(options),
+      limits_(memory_limits(machine, options.memory_limit)),
       simulator_(problem, machine, costs),
       proposer_(problem, machine, options.space),
       rng_(seed),
       current_(std::move(start)),
       leanest_(current_) {
-  current_score_ = evaluate(current_);
+  jump(current_);
   least_over_ = current_score_.over;
-  keep(current_, current_score_);
+  keep();
 }
 
-Score Chain::evaluate(const Strategy& strategy) {
-  return score_of(simulator_.evaluate(strategy), simulator_.machine(), options_.memory_limit);
-}
+Score Chain::score() { return {simulator_.makespan(), simulator_.overrun(limits_)}; }
 
-void Chain::keep(const Strategy& strategy, const Score& score) {
-  if (score.over < least_over_) {
-    least_over_ = score.over;
-    leanest_ = strategy;
+/// Remembers the current strategy if it is better than all before.
+void Chain::keep() {
+  if (current_score_.over < least_over_) {
+    least_over_ = current_score_.over;
+    leanest_ = current_;
   }
-  if (!score.fits() || (best_ && score.cost >= best_cost_)) return;
-  best_ = strategy;
-  best_cost_ = score.cost;
+  if (!current_score_.fits() || (best_ && current_score_.cost >= best_cost_)) return;
+  best_ = current_;
+  best_cost_ = current_score_.cost;
   best_at_ = proposals_;
 }
 
@@ -196,23 +196,31 @@ void Chain::run(int64_t proposals, double beta, const std::function<bool()>& sto
   for (int64_t i = 0; i < proposals && !stopped(); ++i) {
     ++proposals_;
     const double threshold = acceptance_threshold(current_score_.penalised(), rng_.uniform(), beta);
-    Strategy next = proposer_.propose(current_, rng_);
-    if (next == current_) continue;
+    StrategyEdit edit(current_);
+    proposer_.propose(edit, rng_);
     // What takes longer than the threshold is rejected, whatever its memory.
-    const auto result = simulator_.evaluate_below(next, static_cast<Nanoseconds>(std::min(threshold, 9e18)));
-    if (!result) continue;
-    const Score score = score_of(*result, simulator_.machine(), options_.memory_limit);
-    if (score.penalised() > threshold) continue;
+    const auto limit = static_cast<Nanoseconds>(std::min(threshold, 9e18));
+    if (!edit.changed() || !simulator_.propose(current_, edit.leaders(), limit)) {
+      edit.undo();
+      continue;
+    }
+    const Score proposed = score();
+    if (proposed.penalised() > threshold) {
+      simulator_.reject();
+      edit.undo();
+      continue;
+    }
+    simulator_.accept();
     ++accepted_;
-    keep(next, score);
-    current_ = std::move(next);
-    current_score_ = score;
+    current_score_ = proposed;
+    keep();
   }
 }
 
-void Chain::jump(const Strategy& strategy, const Score& score) {
+void Chain::jump(const Strategy& strategy) {
   current_ = strategy;
-  current_score_ = score;
+  simulator_.reset(current_);
+  current_score_ = score();
 }
 
 McmcResult mcmc(const Problem& problem, const Machine& machine, CostModel& costs,

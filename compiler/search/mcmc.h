@@ -8,6 +8,7 @@
 
 #include "compiler/search/candidate.h"
 #include "compiler/search/search.h"
+#include "compiler/simulator/delta.h"
 
 namespace ff {
 
@@ -23,7 +24,7 @@ class Chain {
   /// Makes so many proposals, with beta rising as the search proceeds; returns early if `stopped`.
   void run(int64_t proposals, double beta, const std::function<bool()>& stopped);
   /// Walks on from here.
-  void jump(const Strategy& strategy, const Score& score);
+  void jump(const Strategy& strategy);
 
   const Strategy& current() const { return current_; }
   const Score& current_score() const { return current_score_; }
@@ -36,13 +37,15 @@ class Chain {
   double least_over() const { return least_over_; }
   int64_t proposals() const { return proposals_; }
   int64_t accepted() const { return accepted_; }
-  Score evaluate(const Strategy& strategy);
 
  private:
-  void keep(const Strategy& strategy, const Score& score);
+  void start(const Strategy& strategy);
+  Score score();
+  void keep();
 
   const SearchOptions& options_;
-  Simulator simulator_;
+  std::vector<int64_t> limits_;  // of memory, by device
+  DeltaSimulator simulator_;     // stands at current_
   Proposer proposer_;
   Rng rng_;
   Strategy current_, leanest_;

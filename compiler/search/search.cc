@@ -74,13 +74,19 @@ std::optional<Strategy> run_mcmc(const Problem& problem, const Machine& machine,
 
 }  // namespace
 
+std::vector<int64_t> memory_limits(const Machine& machine, int64_t memory_limit) {
+  std::vector<int64_t> limits;
+  for (int d = 0; d < machine.num_devices(); ++d)
+    limits.push_back(limit_of(machine, DeviceId(d), memory_limit));
+  return limits;
+}
+
 Score score_of(const SimulationResult& result, const Machine& machine, int64_t memory_limit) {
   Score score{.cost = result.makespan, .over = 0};
-  for (size_t d = 0; d < result.peak_bytes.size(); ++d) {
-    const auto limit =
-        static_cast<double>(limit_of(machine, DeviceId(static_cast<int64_t>(d)), memory_limit));
-    score.over = std::max(score.over, static_cast<double>(result.peak_bytes[d]) / limit - 1);
-  }
+  const std::vector<int64_t> limits = memory_limits(machine, memory_limit);
+  for (size_t d = 0; d < result.peak_bytes.size(); ++d)
+    score.over =
+        std::max(score.over, static_cast<double>(result.peak_bytes[d]) / static_cast<double>(limits[d]) - 1);
   return score;
 }
 

@@ -70,6 +70,8 @@ struct Score {
   double penalised() const { return static_cast<double>(cost) * (1 + 10 * over); }
 };
 
+/// By device: bytes that it may use, its own or `memory_limit` if that is less (0: none).
+std::vector<int64_t> memory_limits(const Machine& machine, int64_t memory_limit);
 Score score_of(const SimulationResult& result, const Machine& machine, int64_t memory_limit);
 
 /// Throws UserError if nothing that was found fits, with the smallest peak, and for a kind that is not there.

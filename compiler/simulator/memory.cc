@@ -5,13 +5,6 @@
 namespace ff {
 namespace {
 
-int32_t root_of(const TensorPlan& plan, int32_t instance) {
-  while (plan.instances[static_cast<size_t>(instance)].parent >= 0) {
-    instance = plan.instances[static_cast<size_t>(instance)].parent;
-  }
-  return instance;
-}
-
 /// Calls visit(tensor, instance) for every instance that a task reads or writes.
 template <typename F>
 void for_each_instance(const Problem& problem, const TaskGraph& graph, const Task& task, F visit) {
@@ -43,7 +36,7 @@ std::vector<Lifetime> lifetimes(const Problem& problem, const TaskGraph& graph, 
     const Task& task = graph.tasks[static_cast<size_t>(timeline.order[place])];
     for_each_instance(problem, graph, task, [&](int32_t tensor, int32_t instance) {
       const TensorPlan& plan = *graph.tensors[static_cast<size_t>(tensor)];
-      const int32_t root = root_of(plan, instance);
+      const int32_t root = plan.root(instance);
       int32_t& number = numbers[static_cast<size_t>(tensor)][static_cast<size_t>(root)];
       if (number < 0) {
         number = static_cast<int32_t>(out.size());

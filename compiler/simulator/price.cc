@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/simulator/internal.h"
+#include "compiler/simulator/parts.h"
 
 namespace ff {
 namespace {

@@ -4,12 +4,12 @@
 #include <queue>
 
 #include "compiler/base/check.h"
-#include "compiler/simulator/internal.h"
 #include "compiler/simulator/memory.h"
+#include "compiler/simulator/parts.h"
 
 namespace ff {
 
-Timeline simulate(const TaskGraph& graph, Nanoseconds limit) {
+Timeline simulate(const TaskGraph& graph) {
   const size_t n = graph.tasks.size();
   Timeline out;
   out.ready.assign(n, 0);
@@ -36,7 +36,6 @@ Timeline simulate(const TaskGraph& graph, Nanoseconds limit) {
     out.end[t] = end;
     out.makespan = std::max(out.makespan, end);
     out.order.push_back(task);
-    if (end > limit) return out;
     for (int32_t next : graph.successors[t]) {
       const auto s = static_cast<size_t>(next);
       out.ready[s] = std::max(out.ready[s], end);
@@ -47,27 +46,14 @@ Timeline simulate(const TaskGraph& graph, Nanoseconds limit) {
   return out;
 }
 
-struct Simulator::Cache : BuildCache {};
-
 Simulator::Simulator(const Problem& problem, const Machine& machine, CostModel& costs)
-    : problem_(problem), machine_(machine), costs_(costs), cache_(std::make_unique<Cache>()) {}
+    : problem_(problem), machine_(machine), parts_(std::make_unique<Parts>(problem, machine, costs)) {}
 
 Simulator::~Simulator() = default;
-
-TaskGraph Simulator::build(const Strategy& strategy, const Homes* homes) {
-  return GraphBuilder(problem_, machine_, costs_, strategy, *cache_, homes).build();
-}
 
 SimulationResult Simulator::evaluate(const Strategy& strategy) {
   const TaskGraph graph = build(strategy);
   return evaluate(graph, simulate(graph));
-}
-
-std::optional<SimulationResult> Simulator::evaluate_below(const Strategy& strategy, Nanoseconds limit) {
-  const TaskGraph graph = build(strategy);
-  const Timeline timeline = simulate(graph, limit);
-  if (timeline.makespan > limit) return {};
-  return evaluate(graph, timeline);
 }
 
 SimulationResult Simulator::evaluate(const TaskGraph& graph, const Timeline& timeline) const {

@@ -6,13 +6,14 @@
 // strategy alone, so the timeline is unique.
 #pragma once
 
-#include <limits>
-#include <optional>
-#include <string>
+#include <memory>
+#include <vector>
 
 #include "compiler/simulator/task_graph.h"
 
 namespace ff {
+
+class Parts;
 
 struct Timeline {
   std::vector<Nanoseconds> ready, start, end;  // by task
@@ -20,8 +21,8 @@ struct Timeline {
   Nanoseconds makespan = 0;
 };
 
-/// Simulates a task graph, whole or until a task ends later than `limit`. InternalError if it has a cycle.
-Timeline simulate(const TaskGraph& graph, Nanoseconds limit = std::numeric_limits<Nanoseconds>::max());
+/// Simulates a task graph. InternalError if it has a cycle.
+Timeline simulate(const TaskGraph& graph);
 
 /// By TensorId: the boxes of a parameter and their devices; empty: not given.
 using Homes = std::vector<std::vector<TensorWrite>>;
@@ -34,8 +35,8 @@ struct SimulationResult {
   int64_t num_tasks = 0;
 };
 
-/// Builds task graphs and simulates them; keeps what repeated calls can share (kernel costs by config, tensor
-/// plans of the previous strategy). One object a thread.
+/// Builds task graphs and simulates them, whole; keeps what repeated calls can share (kernel costs, parts of
+/// graphs). One object a thread. A search, which changes a few ops at a time, uses DeltaSimulator.
 class Simulator {
  public:
   Simulator(const Problem& problem, const Machine& machine, CostModel& costs);
@@ -46,19 +47,15 @@ class Simulator {
   TaskGraph build(const Strategy& strategy, const Homes* homes = nullptr);
   /// Time and memory.
   SimulationResult evaluate(const Strategy& strategy);
-  /// The same, or nothing if the step takes longer than `limit`: found out early, without its memory.
-  std::optional<SimulationResult> evaluate_below(const Strategy& strategy, Nanoseconds limit);
   SimulationResult evaluate(const TaskGraph& graph, const Timeline& timeline) const;
 
   const Problem& problem() const { return problem_; }
   const Machine& machine() const { return machine_; }
 
  private:
-  struct Cache;
   const Problem& problem_;
   const Machine& machine_;
-  CostModel& costs_;
-  std::unique_ptr<Cache> cache_;
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace ff

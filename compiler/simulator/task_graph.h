@@ -19,7 +19,8 @@ struct OpRuns {
   bool active = false;
   std::vector<int32_t> degrees;
   std::vector<CellRun> runs;
-  KernelCost cost;  // of the largest cell
+  std::vector<int32_t> devices;  // of each run: the resource that it computes on
+  KernelCost cost;               // of the largest cell
   /// Instances (of the tensor's plan) that each run reads and writes: [run * operands + operand], inputs then
   /// outputs; -1: none.
   std::vector<int32_t> instances;

@@ -1,6 +1,6 @@
 // Timelines derived by hand. Resources: devices 0 and 1 compute on 0 and 1; the link is 2.
 #include "compiler/base/check.h"
-#include "compiler/simulator/internal.h"
+#include "compiler/simulator/parts.h"
 #include "compiler/simulator/simulator.h"
 #include "test/catch.h"
 
