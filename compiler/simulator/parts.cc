@@ -90,43 +90,69 @@ class Accesses {
   std::vector<Touches> touches_;
 };
 
-/// Rows of `pairs` by the node that comes first, sorted, one of each.
-void compress(const TensorPart& part, std::vector<std::pair<TensorPart::Node, TensorPart::Node>>& pairs,
-              std::vector<int32_t>& begin, std::vector<TensorPart::Node>& items) {
-  std::sort(pairs.begin(), pairs.end());
-  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-  begin.assign(static_cast<size_t>(part.first.back()) + 1, 0);
-  items.reserve(pairs.size());
-  for (const auto& [node, other] : pairs) {
-    ++begin[part.node(node.owner, node.index) + 1];
-    items.push_back(other);
-  }
+/// Sums of counts: where each row begins.
+void add_up(std::vector<int32_t>& begin) {
   for (size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
 }
 
+/// The second halves of `pairs` in rows by the node that comes first: each row sorted, one of each.
+template <typename T>
+void make_rows(const TensorPart& part, const std::vector<std::pair<TensorPart::Node, T>>& pairs,
+               std::vector<int32_t>& begin, std::vector<T>& items) {
+  begin.assign(static_cast<size_t>(part.first.back()) + 1, 0);
+  for (const auto& [node, other] : pairs) ++begin[part.node(node.owner, node.index) + 1];
+  add_up(begin);
+  items.resize(pairs.size());
+  std::vector<int32_t> next(begin.begin(), begin.end() - 1);
+  for (const auto& [node, other] : pairs)
+    items[static_cast<size_t>(next[part.node(node.owner, node.index)]++)] = other;
+  auto out = items.begin();
+  for (size_t row = 0; row + 1 < begin.size(); ++row) {
+    const auto from = items.begin() + begin[row], to = items.begin() + begin[row + 1];
+    std::sort(from, to);
+    begin[row] = static_cast<int32_t>(out - items.begin());
+    out = std::move(from, std::unique(from, to), out);
+  }
+  begin.back() = static_cast<int32_t>(out - items.begin());
+  items.erase(out, items.end());
+}
+
+/// The rows of successors turned about.
+void make_predecessors(TensorPart& part) {
+  part.predecessor_begin.assign(part.successor_begin.size(), 0);
+  for (const TensorPart::Node& to : part.successors)
+    ++part.predecessor_begin[part.node(to.owner, to.index) + 1];
+  add_up(part.predecessor_begin);
+  part.predecessors.resize(part.successors.size());
+  std::vector<int32_t> next(part.predecessor_begin.begin(), part.predecessor_begin.end() - 1);
+  for (int32_t owner = 0; owner + 1 < static_cast<int32_t>(part.first.size()); ++owner) {
+    const auto o = static_cast<size_t>(owner);
+    for (int32_t index = 0; index < part.first[o + 1] - part.first[o]; ++index) {
+      for (const TensorPart::Node& to : part.successors_of(owner, index))
+        part.predecessors[static_cast<size_t>(next[part.node(to.owner, to.index)]++)] = {owner, index};
+    }
+  }
+}
+
 void set_buffers(TensorPart& part, const Tensor& tensor,
-                 std::vector<std::pair<TensorPart::Node, int32_t>>& touched) {
+                 const std::vector<std::pair<TensorPart::Node, int32_t>>& touched) {
   const TensorPlan& plan = *part.plan;
+  make_rows(part, touched, part.touched.begin, part.touched.items);
   std::vector<int32_t> number(plan.instances.size(), -1);
-  std::sort(touched.begin(), touched.end());
-  touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-  part.touched.begin.assign(static_cast<size_t>(part.first.back()) + 1, 0);
-  for (const auto& [node, root] : touched) {
-    int32_t& n = number[static_cast<size_t>(root)];
+  for (int32_t& item : part.touched.items) {
+    int32_t& n = number[static_cast<size_t>(item)];
     if (n < 0) {
       n = static_cast<int32_t>(part.buffers.size());
-      const Instance& instance = plan.instances[static_cast<size_t>(root)];
+      const Instance& instance = plan.instances[static_cast<size_t>(item)];
       const auto& homes = plan.write_instance;
       const bool home = tensor.kind == TensorKind::parameter &&
-                        (homes.empty() || std::find(homes.begin(), homes.end(), root) != homes.end());
+                        (homes.empty() || std::find(homes.begin(), homes.end(), item) != homes.end());
       const int64_t bytes = (instance.box.volume() * size_of(tensor.dtype) + 63) / 64 * 64;
-      part.buffers.push_back({instance.device, root, bytes, home, 0});
+      part.buffers.push_back({instance.device, item, bytes, home, 0});
     }
     ++part.buffers[static_cast<size_t>(n)].touches;
-    ++part.touched.begin[part.node(node.owner, node.index) + 1];
-    part.touched.items.push_back(n);
+    item = n;
   }
-  for (size_t i = 1; i < part.touched.begin.size(); ++i) part.touched.begin[i] += part.touched.begin[i - 1];
 }
 
 size_t weight_of(const TensorPart& part) {
@@ -311,9 +337,8 @@ TensorPart Parts::make_tensor(TensorId id, std::span<const std::shared_ptr<const
   }
   touch_runs(c.read_uses, plan->read_instance, false);
   if (parameter) touch_runs(c.write_uses, plan->write_instance, true);
-  compress(out, accesses.edges, out.successor_begin, out.successors);
-  for (auto& [from, to] : accesses.edges) std::swap(from, to);
-  compress(out, accesses.edges, out.predecessor_begin, out.predecessors);
+  make_rows(out, accesses.edges, out.successor_begin, out.successors);
+  make_predecessors(out);
   set_buffers(out, tensor, accesses.touched);
   out.writes = std::move(c.write_uses);
   out.reads = std::move(c.read_uses);
