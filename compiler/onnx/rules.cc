@@ -74,27 +74,6 @@ void import_softmax(Node& node, const char* type) {
 void import_plain_softmax(Node& node) { import_softmax(node, "Softmax"); }
 void import_log_softmax(Node& node) { import_softmax(node, "LogSoftmax"); }
 
-/// Losses in the model: the loss is a scalar, summed or averaged over the whole batch.
-void import_cross_entropy(Node& node, const char* type) {
-  const std::string reduction = node.string("reduction", "mean");
-  if (reduction == "none") throw Unsupported("reduction 'none'");
-  if (node.has(2)) throw Unsupported("class weights");
-  if (node.has_attribute("ignore_index") && reduction == "mean")
-    throw Unsupported("ignore_index with reduction 'mean'");
-  node.leave_out(1, "its second output, the log probabilities, is used");
-  const Shape labels = node.shape(1);
-  Attributes attributes{{"axis", int64_t{1}},
-                        {"classes", node.shape(0).at(1)},
-                        {"label_smoothing", 0.0},
-                        {"weight", 1.0},
-                        {"scale", reduction == "mean" ? 1.0 / static_cast<double>(volume(labels)) : 1.0}};
-  if (node.has_attribute("ignore_index")) attributes.set("ignore_index", node.integer("ignore_index", 0));
-  node.result(node.emit(type, attributes, {node.operand(0), node.operand(1), TensorId(), TensorId()}));
-}
-
-void import_softmax_cross_entropy(Node& node) { import_cross_entropy(node, "SoftmaxCrossEntropy"); }
-void import_nll(Node& node) { import_cross_entropy(node, "NegativeLogLikelihood"); }
-
 constexpr NodeRule kRules[] = {
     {"Abs", 6, import_function},
     {"Acos", 7, import_function},

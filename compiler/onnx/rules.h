@@ -57,6 +57,9 @@ void import_attention(Node& node);
 void import_einsum(Node& node);
 void import_rotary_embedding(Node& node);
 
+void import_nll(Node& node);
+void import_softmax_cross_entropy(Node& node);
+
 void import_recurrent(Node& node);
 
 void import_concat(Node& node);
