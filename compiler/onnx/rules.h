@@ -83,6 +83,7 @@ void import_gather(Node& node);
 void import_gather_elements(Node& node);
 void import_gather_nd(Node& node);
 void import_one_hot(Node& node);
+void import_reverse_sequence(Node& node);
 void import_scatter_elements(Node& node);
 void import_scatter_nd(Node& node);
 void import_if(Node& node);
