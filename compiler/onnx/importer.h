@@ -143,6 +143,9 @@ class Node {
                                  std::vector<TensorId> inputs);
   TensorId emit(const std::string& type, Attributes attributes, std::vector<TensorId> inputs,
                 const std::string& part = "");
+  /// The node's output of this number is the first of an op, which has its name.
+  TensorId emit_output(int output, const std::string& type, Attributes attributes,
+                       std::vector<TensorId> inputs);
   /// An update op whose outputs are these tensors.
   void emit_update(const std::string& part, const std::string& type, Attributes attributes,
                    std::vector<TensorId> inputs, std::vector<TensorId> outputs);
@@ -178,6 +181,9 @@ class Node {
   void note(const std::string& text) { importer_.result_.notes.push_back(text); }
 
  private:
+  std::vector<TensorId> append(const std::string& name, const std::string& type, Attributes attributes,
+                               std::vector<TensorId> inputs, const std::vector<std::string>& names);
+
   Importer& importer_;
   const onnx::NodeProto& proto_;
   std::string name_;

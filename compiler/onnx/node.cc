@@ -103,17 +103,31 @@ TensorId Node::frozen(const std::string& part, Constant value) {
   return importer_.materialize(v, Use::data);
 }
 
-std::vector<TensorId> Node::emit_all(const std::string& part, const std::string& type, Attributes attributes,
-                                     std::vector<TensorId> inputs) {
+std::vector<TensorId> Node::append(const std::string& name, const std::string& type, Attributes attributes,
+                                   std::vector<TensorId> inputs, const std::vector<std::string>& names) {
   Op op;
-  op.name = part.empty() ? name_ : name_ + "/" + part;
+  op.name = name;
   op.type = type;
   op.attributes = std::move(attributes);
   op.inputs = std::move(inputs);
-  std::vector<std::string> names;
-  if (part.empty()) names.assign(proto_.output().begin(), proto_.output().end());
   importer_.add_op(std::move(op), names);
   return graph().ops.back().outputs;
+}
+
+std::vector<TensorId> Node::emit_all(const std::string& part, const std::string& type, Attributes attributes,
+                                     std::vector<TensorId> inputs) {
+  std::vector<std::string> names;
+  if (part.empty()) names.assign(proto_.output().begin(), proto_.output().end());
+  return append(part.empty() ? name_ : name_ + "/" + part, type, std::move(attributes), std::move(inputs),
+                names);
+}
+
+TensorId Node::emit_output(int output, const std::string& type, Attributes attributes,
+                           std::vector<TensorId> inputs) {
+  const std::string name = output == 0 ? name_ : name_ + "/output" + std::to_string(output);
+  const TensorId y = append(name, type, std::move(attributes), std::move(inputs), {proto_.output(output)})[0];
+  result(y, output);
+  return y;
 }
 
 TensorId Node::emit(const std::string& type, Attributes attributes, std::vector<TensorId> inputs,

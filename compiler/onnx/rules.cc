@@ -56,44 +56,41 @@ void import_gemm(Node& node) {
   node.result(node.emit("Add", {}, {y, c}));
 }
 
-/// Before opset 13 both worked on the tensor flattened to two axes at `axis`, 1 by default.
-void import_softmax(Node& node, const char* type) {
+/// What `emit` makes of the input along its axis of classes. Before opset 13 that was all axes from `axis`
+/// on, 1 by default, as one.
+void import_along_classes(Node& node,
+                          const std::function<TensorId(TensorId, int64_t, const std::string&)>& emit) {
   const Shape x = node.shape(0);
-  const auto rank = static_cast<int64_t>(x.size());
-  int64_t axis = node.integer("axis", node.opset() >= 13 ? -1 : 1);
-  if (axis < 0) axis += rank;
-  if (node.opset() >= 13 || axis == rank - 1)
-    return node.result(node.emit(type, {{"axis", axis}}, {node.operand(0)}));
+  const int64_t axis = positive_axis(node.integer("axis", node.opset() >= 13 ? -1 : 1), x.size());
+  if (node.opset() >= 13 || axis + 1 == static_cast<int64_t>(x.size()))
+    return node.result(emit(node.operand(0), axis, ""));
   int64_t outer = 1;
   for (int64_t i = 0; i < axis; ++i) outer *= x[static_cast<size_t>(i)];
   TensorId y = node.emit("Reshape", {{"shape", Shape{outer, volume(x) / outer}}}, {node.operand(0)}, "flat");
-  y = node.emit(type, {{"axis", int64_t{1}}}, {y}, "softmax");
+  y = emit(y, 1, "along");
   node.result(node.emit("Reshape", {{"shape", x}}, {y}));
+}
+
+void import_softmax(Node& node, const char* type) {
+  import_along_classes(node, [&](TensorId x, int64_t axis, const std::string& part) {
+    return node.emit(type, {{"axis", axis}}, {x}, part);
+  });
 }
 
 void import_plain_softmax(Node& node) { import_softmax(node, "Softmax"); }
 void import_log_softmax(Node& node) { import_softmax(node, "LogSoftmax"); }
 
-/// Losses in the model: the loss is a scalar, summed or averaged over the whole batch.
-void import_cross_entropy(Node& node, const char* type) {
-  const std::string reduction = node.string("reduction", "mean");
-  if (reduction == "none") throw Unsupported("reduction 'none'");
-  if (node.has(2)) throw Unsupported("class weights");
-  if (node.has_attribute("ignore_index") && reduction == "mean")
-    throw Unsupported("ignore_index with reduction 'mean'");
-  node.leave_out(1, "its second output, the log probabilities, is used");
-  const Shape labels = node.shape(1);
-  Attributes attributes{{"axis", int64_t{1}},
-                        {"classes", node.shape(0).at(1)},
-                        {"label_smoothing", 0.0},
-                        {"weight", 1.0},
-                        {"scale", reduction == "mean" ? 1.0 / static_cast<double>(volume(labels)) : 1.0}};
-  if (node.has_attribute("ignore_index")) attributes.set("ignore_index", node.integer("ignore_index", 0));
-  node.result(node.emit(type, attributes, {node.operand(0), node.operand(1), TensorId(), TensorId()}));
+/// The first of the largest elements is 1.
+void import_hardmax(Node& node) {
+  const auto type = static_cast<int64_t>(node.dtype(0));
+  import_along_classes(node, [&](TensorId x, int64_t axis, const std::string& part) {
+    const int64_t classes = node.graph().tensor(x).shape[static_cast<size_t>(axis)];
+    const TensorId largest = node.emit("ArgMax", {{"axis", axis}, {"keepdims", int64_t{0}}}, {x}, "largest");
+    return node.emit("OneHot",
+                     {{"axis", axis}, {"depth", classes}, {"off", 0.0}, {"on", 1.0}, {"dtype", type}},
+                     {largest}, part);
+  });
 }
-
-void import_softmax_cross_entropy(Node& node) { import_cross_entropy(node, "SoftmaxCrossEntropy"); }
-void import_nll(Node& node) { import_cross_entropy(node, "NegativeLogLikelihood"); }
 
 constexpr NodeRule kRules[] = {
     {"Abs", 6, import_function},
@@ -149,6 +146,7 @@ constexpr NodeRule kRules[] = {
     {"GroupNormalization", 18, import_group_normalization},
     {"HardSigmoid", 6, import_parametrised},
     {"HardSwish", 14, import_function},
+    {"Hardmax", 1, import_hardmax},
     {"Identity", 1, import_identity},
     {"If", 1, import_if},
     {"InstanceNormalization", 6, import_instance_normalization},
@@ -200,6 +198,7 @@ constexpr NodeRule kRules[] = {
     {"Relu", 6, import_function},
     {"Reshape", 5, import_reshape},
     {"Resize", 10, import_resize},
+    {"ReverseSequence", 10, import_reverse_sequence},
     {"RotaryEmbedding", 23, import_rotary_embedding},
     {"Round", 11, import_function},
     {"Scatter", 9, import_scatter_elements},

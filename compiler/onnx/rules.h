@@ -57,6 +57,9 @@ void import_attention(Node& node);
 void import_einsum(Node& node);
 void import_rotary_embedding(Node& node);
 
+void import_nll(Node& node);
+void import_softmax_cross_entropy(Node& node);
+
 void import_recurrent(Node& node);
 
 void import_concat(Node& node);
@@ -80,6 +83,7 @@ void import_gather(Node& node);
 void import_gather_elements(Node& node);
 void import_gather_nd(Node& node);
 void import_one_hot(Node& node);
+void import_reverse_sequence(Node& node);
 void import_scatter_elements(Node& node);
 void import_scatter_nd(Node& node);
 void import_if(Node& node);

@@ -1,5 +1,6 @@
 // Translation of the ops that index: embeddings and other gathers, scatters, and what looks along one axis.
 
+#include "compiler/onnx/fold.h"
 #include "compiler/onnx/rules.h"
 
 namespace ff::onnx_import {
@@ -115,6 +116,40 @@ void import_one_hot(Node& node) {
                          {"on", values.real(1)},
                          {"dtype", static_cast<int64_t>(values.dtype)}},
                         {indices}));
+}
+
+/// Of each sample's steps, the first so many in reverse order: of three of 0 1 2 3 these are 2 1 0 3. A
+/// gather of steps by places that are computed from the lengths.
+void import_reverse_sequence(Node& node) {
+  const Shape x = node.shape(0);
+  const int64_t batch_axis = node.integer("batch_axis", 1), time_axis = node.integer("time_axis", 0);
+  if (x.size() < 2 || std::min(batch_axis, time_axis) != 0 || std::max(batch_axis, time_axis) != 1)
+    throw UserError("has time_axis=" + std::to_string(time_axis) +
+                    " and batch_axis=" + std::to_string(batch_axis) + "; of an input of " + to_string(x) +
+                    " they are axes 0 and 1");
+  const int64_t batch = x[static_cast<size_t>(batch_axis)], time = x[static_cast<size_t>(time_axis)];
+  if (node.shape(1) != Shape{batch})
+    throw UserError("the lengths have shape " + to_string(node.shape(1)) + "; they must be " +
+                    to_string(Shape{batch}));
+  const DType type = node.dtype(1);
+  const auto binary = [&](const char* op, TensorId a, TensorId b, const std::string& part) {
+    return node.emit(op, {}, {a, b}, part);
+  };
+  const TensorId steps = node.frozen("steps", generate_integers(type, {time}, [](int64_t i) { return i; }));
+  const TensorId one = node.frozen("one", generate_integers(type, {}, [](int64_t) { return 1; }));
+  const TensorId lengths = node.emit("Reshape", {{"shape", Shape{batch, 1}}}, {node.operand(1)}, "lengths");
+  const TensorId last = binary("Sub", lengths, one, "last");
+  TensorId places = node.emit(
+      "Where", {}, {binary("Less", steps, lengths, "turns"), binary("Sub", last, steps, "turned"), steps},
+      "steps_of");
+  places = node.emit("Reshape", {{"shape", Shape{batch, time, 1}}}, {places}, "places");
+  const Attributes by_sample{{"batch_dims", int64_t{1}}};
+  if (batch_axis == 0) return node.result(node.emit("GatherND", by_sample, {node.operand(0), places}));
+  Ints perm{1, 0};
+  for (size_t d = 2; d < x.size(); ++d) perm.push_back(static_cast<int64_t>(d));
+  TensorId y = node.emit("Transpose", {{"perm", perm}}, {node.operand(0)}, "samples");
+  y = node.emit("GatherND", by_sample, {y, places}, "gathered");
+  node.result(node.emit("Transpose", {{"perm", perm}}, {y}));
 }
 
 void import_trilu(Node& node) {

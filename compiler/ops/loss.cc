@@ -9,8 +9,8 @@
 //   SoftmaxMax, SoftmaxSum (softmax.cc);   CrossEntropyTarget logits, labels, weights -> target, sum of
 //   logits CrossEntropyLoss labels, max, sum, target, sum of logits, weights, count -> loss, lse
 //
-// The gradients are those of the training loss: they ignore the gradient of the loss, which is 1, and are
-// scaled by `weight`, the loss's weight among several.
+// The gradients are those of the training loss, scaled by `weight`, its weight among several. Where other ops
+// read the loss, a Mul multiplies them by the gradient that arrives at it.
 #include <algorithm>
 #include <string_view>
 
@@ -170,21 +170,23 @@ KernelCall scores_first_call(const Graph& g, const Op& op, const Cell& cell) {
 
 TensorId input_or_none(const Op& op, size_t i) { return has_input(op, i) ? op.inputs[i] : TensorId(); }
 
-void cross_entropy_gradient(const Op& op, GradientBuilder& b) {
+void emit_gradient(const Op& op, GradientBuilder& b, const std::vector<TensorId>& inputs) {
   const TensorId dx = b.input_gradient(op.inputs[0]);
   if (!dx.valid()) return;
-  b.emit("grad", "SoftmaxCrossEntropyGrad", op.attributes,
-         {op.inputs[0], op.inputs[1], op.outputs[1], input_or_none(op, 2), input_or_none(op, 3)}, {dx});
+  const TensorId arriving = b.output_gradient(op.outputs[0]);
+  const TensorId own = arriving.valid() ? b.temporary("own", op.inputs[0]) : dx;
+  b.emit("grad", op.type + "Grad", op.attributes, inputs, {own});
+  if (arriving.valid()) b.emit("grad_times", "Mul", {}, {own, arriving}, {dx});
+}
+void cross_entropy_gradient(const Op& op, GradientBuilder& b) {
+  emit_gradient(op, b,
+                {op.inputs[0], op.inputs[1], op.outputs[1], input_or_none(op, 2), input_or_none(op, 3)});
 }
 void likelihood_gradient(const Op& op, GradientBuilder& b) {
-  const TensorId dx = b.input_gradient(op.inputs[0]);
-  if (!dx.valid()) return;
-  b.emit("grad", "NegativeLogLikelihoodGrad", op.attributes,
-         {op.inputs[1], input_or_none(op, 2), input_or_none(op, 3)}, {dx});
+  emit_gradient(op, b, {op.inputs[1], input_or_none(op, 2), input_or_none(op, 3)});
 }
 void pointwise_gradient(const Op& op, GradientBuilder& b) {
-  const TensorId dx = b.input_gradient(op.inputs[0]);
-  if (dx.valid()) b.emit("grad", op.type + "Grad", op.attributes, {op.inputs[0], op.inputs[1]}, {dx});
+  emit_gradient(op, b, {op.inputs[0], op.inputs[1]});
 }
 
 void cross_entropy_stages(const Op& op, StageBuilder& b) {

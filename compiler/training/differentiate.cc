@@ -6,6 +6,7 @@
 #include <map>
 
 #include "compiler/base/check.h"
+#include "compiler/base/model_data.h"
 #include "compiler/ops/op_table.h"
 #include "compiler/training/training.h"
 
@@ -35,15 +36,15 @@ class Differentiation : public GradientBuilder {
 
   void run() {
     const size_t forward = graph_.ops.size();
+    seed();
     for (size_t i = forward; i-- > 0;) {
       const Op op = graph_.ops[i];  // a copy: emitting grows the vector
       if (op.phase != Phase::forward) continue;
       const bool wanted = std::any_of(op.inputs.begin(), op.inputs.end(),
                                       [&](TensorId t) { return t.valid() && needs_[t.index()]; });
-      const bool root = std::find(op.outputs.begin(), op.outputs.end(), graph_.loss) != op.outputs.end();
-      const bool arrives = root || std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId t) {
-                             return t.valid() && gradients_.contains(t);
-                           });
+      const bool arrives =
+          gives_loss(op) || std::any_of(op.outputs.begin(), op.outputs.end(),
+                                        [&](TensorId t) { return t.valid() && gradients_.contains(t); });
       if (!wanted || !arrives) continue;
       const OpDef& def = op_def(op.type);
       if (def.gradient == nullptr) {
@@ -110,6 +111,27 @@ class Differentiation : public GradientBuilder {
   }
 
  private:
+  bool gives_loss(const Op& op) const {
+    return std::find(op.outputs.begin(), op.outputs.end(), graph_.loss) != op.outputs.end();
+  }
+
+  /// The gradients of loss ops are those of the training loss. At other ops that compute it a 1 arrives.
+  void seed() {
+    const bool needed = std::any_of(graph_.ops.begin(), graph_.ops.end(), [&](const Op& op) {
+      return gives_loss(op) && op_def(op.type).family != "loss";
+    });
+    if (!needed) return;
+    Tensor one = graph_.tensor(graph_.loss);
+    one.name = "grad:" + one.name;
+    one.kind = TensorKind::parameter;
+    one.source.role = ParameterRole::frozen;
+    one.source.kind = ParameterSource::Kind::inlined;
+    one.source.model_shape = one.shape;
+    one.source.model_dtype = one.dtype;
+    append_element(one.source.bytes, one.dtype, 1);
+    gradients_[graph_.loss] = graph_.add_tensor(std::move(one));
+  }
+
   Graph& graph_;
   std::vector<bool> needs_;
   std::vector<int> readers_;  // forward ops

@@ -72,12 +72,13 @@ class LossBuilder {
   }
 
   void use_graph_loss(const LossSpec& spec, TensorId output) {
-    const Op* op = producer(graph_, output);
-    const bool known = op != nullptr && op_def(op->type).family == "loss";
-    if (!known || volume(graph_.tensor(output).shape) != 1 || spec.weight != 1) {
-      throw UserError("loss graph: output '" + name_of(output) + "' is not computed by a loss operator",
-                      "use --loss softmax-cross-entropy, nll, bce or mse on the output before it");
+    const Tensor& t = graph_.tensor(output);
+    if (volume(t.shape) != 1 || !is_float(t.dtype)) {
+      throw UserError("loss graph: output '" + t.name + "' (" + to_string(t.shape) + ") is not one number",
+                      "reduce it in the model, or take another loss of the output before it");
     }
+    if (spec.weight != 1 || graph_.loss.valid())
+      throw UserError("loss graph: the model's own loss has no weight and comes before others");
     graph_.loss = output;
     std::erase(graph_.outputs, output);
   }

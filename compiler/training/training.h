@@ -17,7 +17,7 @@
 namespace ff {
 
 struct LossSpec {
-  std::string kind;    // softmax-cross-entropy, nll, bce, mse
+  std::string kind;    // softmax-cross-entropy, nll, bce, mse; graph: the output is the loss
   std::string output;  // the model's output that it is taken of; empty: its only one
   double weight = 1;
   bool mean = true;  // over the whole batch; else the sum

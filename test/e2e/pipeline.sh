@@ -57,6 +57,11 @@ check "words: two ranks that share the vocabulary compute what one device comput
 check "words: the trained model has one matrix for both ends" "${compile[@]}" words-trained.onnx --batch 6 --dry-run
 says "trained parameters (246 elements)"
 
+# A model with losses of its own.
+segments=$golden/segments.onnx
+check "segments: compiles for two ranks" "$bin/ffcompile" "$segments" --loss graph --cost roofline --proposals 200 --seed 3 --machine cpu-2 -o segments.soap
+check "segments: two ranks compute what one device computes" "${run[@]}" "$bin/ffrun" segments.soap --model "$segments" --synthetic --steps 3 --verify
+
 # Running statistics are state, not trained; a width that three devices do not divide still gives a plan.
 "${compile[@]}" residual-bn.onnx --dry-run >output 2>&1
 sed -n '/^trained/,/^[fs]/p' output | grep -q running && { echo "FAILED: running statistics are trained"; failures=$((failures + 1)); }

@@ -4,7 +4,7 @@ their weights and running statistics in double and in single precision. Needs De
 
     test/golden/make_goldens.py [--out FOLDER] [NAME ...]        # writes NAME.onnx and NAME.bin, into test/golden/data
 
-The small networks (lenet, residual, hourglass, words) are committed; torchvision's alexnet and resnet50 are made by torchvision.sh.
+The small networks (lenet, residual, hourglass, words, segments) are committed; torchvision's alexnet and resnet50 are made by torchvision.sh.
 
 NAME.bin, little-endian: int64 steps, float64 learning rate, momentum; the images (tokens, too) as float32 and the labels as int64, each after
 their int64 number of elements; then for every weight: int64 length and the bytes of its name, int64 number of elements, float64
@@ -101,6 +101,25 @@ class Words(nn.Module):
         return torch.matmul(torch.tanh(self.hidden(torch.flatten(y, 1))), self.tokens.weight.t())
 
 
+class Segments(nn.Module):
+    """A classifier of pixels with its own loss: rare classes weigh more, pixels without a class do not count, and the lower
+    rows of the image count once more."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(2, 6, 3, padding=1)
+        self.conv2 = nn.Conv2d(6, 4, 1)
+        self.register_buffer("class_weights", torch.tensor([0.5, 1.0, 2.0, 0.75]), persistent=False)
+
+    def forward(self, x, labels):
+        scores = self.conv2(torch.tanh(self.conv1(x)))
+        options = {"weight": self.class_weights, "ignore_index": NO_CLASS}
+        whole = nn.functional.cross_entropy(scores, labels, **options)
+        pixels = nn.functional.nll_loss(torch.log_softmax(scores, 1), labels, reduction="none", **options)
+        return whole + 0.5 * pixels[:, 2:].mean()
+
+
+NO_CLASS = 255
 VOCABULARY = 11
 
 
@@ -121,11 +140,12 @@ NETS = {
     "residual": (Residual, (6, 3, 9, 9), 5, 0.045, 5),
     "hourglass": (Hourglass, (6, 1, 8, 6), 6, 0.3, 5),
     "words": (Words, (6, 4), VOCABULARY, 0.02, 5),
+    "segments": (Segments, (6, 2, 5, 4), 4, 0.2, 5),
     "alexnet": (lambda: torchvision_net("alexnet"), (8, 3, 224, 224), 4, 0.05, 5),
     "resnet50": (lambda: torchvision_net("resnet50"), (8, 3, 128, 128), 4, 0.002, 5),
     "resnet50-first-step": (lambda: torchvision_net("resnet50"), (16, 3, 64, 64), 4, 0.05, 1),
 }
-SMALL = ["lenet", "residual", "hourglass", "words"]
+SMALL = ["lenet", "residual", "hourglass", "words", "segments"]
 
 
 def values(net):
@@ -155,14 +175,15 @@ def train(net, images, labels, rate, steps):
     losses = []
     for _ in range(steps):
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(net(images), labels)
+        loss = net(images, labels) if isinstance(net, Segments) else nn.functional.cross_entropy(net(images), labels)
         losses.append(loss.item())
         loss.backward()
         optimizer.step()
     print("  losses", [round(v, 4) for v in losses], flush=True)
     assert steps == 1 or losses[-1] <= 0.8 * losses[0], "the loss falls by less than a fifth"
     after = values(net)
-    of_population(net, images, before, after, steps)
+    if not isinstance(net, Segments):
+        of_population(net, images, before, after, steps)
     return {name: after[name] - before[name] for name in after}
 
 
@@ -171,11 +192,15 @@ def make(name, folder):
     new_net, shape, classes, rate, steps = NETS[name]
     net = new_net()
     images = torch.randint(0, VOCABULARY, shape) if name == "words" else torch.randn(shape)
-    labels = torch.randint(0, classes, (shape[0],))
+    segments = name == "segments"
+    labels = torch.randint(0, classes, (shape[0], *shape[2:]) if segments else (shape[0],))
+    if segments:
+        labels[torch.rand(labels.shape) < 0.2] = NO_CLASS
     net.train()
     state = {k: v.clone() for k, v in net.state_dict().items()}
-    torch.onnx.export(net, images, str(folder / f"{name}.onnx"), opset_version=17, training=torch.onnx.TrainingMode.TRAINING,
-                      do_constant_folding=False, input_names=["image"], output_names=["logits"],
+    torch.onnx.export(net, (images, labels) if segments else images, str(folder / f"{name}.onnx"), opset_version=17,
+                      training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
+                      input_names=["image", "labels"] if segments else ["image"], output_names=["loss" if segments else "logits"],
                       dynamic_axes={"image": {0: "batch"}} if name == "words" else None)
     # An export in training mode moves the running statistics before it writes them.
     state |= {t.name: torch.from_numpy(numpy_helper.to_array(t).copy()) for t in onnx.load(str(folder / f"{name}.onnx")).graph.initializer

@@ -71,7 +71,7 @@ def case(op, attributes, inputs, function):
     arguments = [leaves.get(name, x.value if isinstance(x, Fixed) else x) for name, x in inputs.items()]
     outputs = function(*arguments)
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-    dy = randn(*outputs[0].shape) if outputs[0].ndim > 0 else torch.ones((), dtype=torch.float64)
+    dy = randn(*outputs[0].shape)
     dx = dict(zip(leaves, torch.autograd.grad(outputs[0], list(leaves.values()), dy.to(outputs[0].dtype), allow_unused=True)))
     put_string(op)
     OUT.extend(struct.pack("<i", len(attributes)))

@@ -47,10 +47,10 @@ inline ImportedModel import_text(const std::string& text, const ImportOptions& o
   return import_written(parse(text), options);
 }
 
-/// The values of all tensors in f64, numbers of the model included.
+/// The values of all tensors in f64, numbers of the model included; other parameters are given.
 inline Values values_of(Graph graph, Values given) {
   for (Tensor& t : graph.tensors) {
-    if (t.kind == TensorKind::parameter) {
+    if (t.kind == TensorKind::parameter && !given.contains(t.name)) {
       FF_CHECK(t.source.kind == ParameterSource::Kind::inlined) << t.name;
       for (int64_t i = 0; i < volume(t.shape); ++i)
         given[t.name].push_back(element_as_double(t.source.bytes, t.dtype, i));

@@ -191,7 +191,7 @@ TEST_CASE("cross-entropy and likelihood agree with finite differences") {
 }
 
 TEST_CASE("a loss's weight scales its gradient and not its value") {
-  const Values v{{"x", {0, 0, 0, 0}}, {"labels", {0, 1}}};
+  const Values v{{"x", {0, 0, 0, 0}}, {"labels", {0, 1}}, {"grad_y", {1}}};
   OneOp c("SoftmaxCrossEntropy", {{"axis", int64_t{1}}, {"scale", 0.5}, {"weight", 3.0}},
           {{"x", {2, 2}}, {"labels", {2}, DType::i64}, {"", {}}, {"", {}}});
   RuleBuilder(c.graph).differentiate(c.op, {c.input(0)});
@@ -221,7 +221,7 @@ TEST_CASE("a vocabulary split over cells gives the loss and gradient of the whol
   OneOp c = cross_entropy({{"axis", int64_t{1}}, {"scale", 0.5}, {"label_smoothing", 0.2}}, {2, 4}, false);
   RuleBuilder(c.graph).stage(c.op);
   RuleBuilder(c.graph).differentiate(c.op, {c.input(0)});
-  Values v{{"x", {0.1, -2, 3, 0.5, 1, 2, -1, 0}}, {"labels", {3, 1}}};
+  Values v{{"x", {0.1, -2, 3, 0.5, 1, 2, -1, 0}}, {"labels", {3, 1}}, {"grad_y", {1}}};
   const Values whole = evaluate(c.graph, v, Flavor::reference, Form::staged);
   for (const Op& op : c.graph.ops) {
     if (op.type != "CrossEntropyTarget") continue;
@@ -251,7 +251,7 @@ TEST_CASE("cross-entropy of logits a thousand times too large is finite") {
   OneOp c = cross_entropy({{"axis", int64_t{1}}, {"scale", 1.0}}, {1, 3}, false, DType::f32);
   RuleBuilder(c.graph).stage(c.op);
   RuleBuilder(c.graph).differentiate(c.op, {c.input(0)});
-  const Values v{{"x", {1000, -2000, 3000}}, {"labels", {0}}};
+  const Values v{{"x", {1000, -2000, 3000}}, {"labels", {0}}, {"grad_y", {1}}};
   for (Form form : {Form::fused, Form::staged}) {
     const Values out = evaluate(c.graph, v, Flavor::fast, form);
     CHECK(out.at("y")[0] == 2000);

@@ -96,8 +96,7 @@ Values given_of(const OpCase& c, unsigned seed) {
   if (c.wanted.empty()) return given;
   for (size_t o = 0; o < c.arriving; ++o) {
     const Tensor& y = c.op.graph.tensor(c.op.graph.op(c.op.op).outputs[o]);
-    given["grad_" + y.name] = y.shape.empty() ? std::vector<double>{1}
-                                              : random_values(y.shape, seed + 99 + static_cast<unsigned>(o));
+    given["grad_" + y.name] = random_values(y.shape, seed + 99 + static_cast<unsigned>(o));
   }
   return given;
 }
