@@ -147,6 +147,7 @@ std::vector<DeviceId> Proposer::place(int count, OpId leader, const Strategy& st
   }
   if (kind < 90) {  // one of every so many: the same device of several nodes
     std::vector<DeviceId> out;
+    out.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) out.push_back(devices[static_cast<size_t>(i * blocks + which)]);
     return out;
   }
@@ -183,6 +184,7 @@ Config Proposer::preset(OpId leader, Rng& rng) const {
   const int count = random_divisor(rng);
   const int first = static_cast<int>(rng.below(all / count)) * count;
   std::vector<DeviceId> devices;
+  devices.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) devices.emplace_back(first + i);
   int dim = widest_dim(problem_, leader, rng.below(2) == 0 ? Role::sample : Role::parameter);
   if (dim < 0) dim = widest_dim(problem_, leader, Role::sample);

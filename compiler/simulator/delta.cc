@@ -16,7 +16,6 @@ constexpr int32_t kNowhere = std::numeric_limits<int32_t>::max();
 DeltaSimulator::DeltaSimulator(const Problem& problem, const Machine& machine, CostModel& costs,
                                int32_t interval)
     : problem_(problem),
-      machine_(machine),
       parts_(problem, machine, costs),
       num_ops_(static_cast<int32_t>(problem.graph().ops.size())),
       interval_(interval) {

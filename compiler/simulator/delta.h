@@ -123,7 +123,6 @@ class DeltaSimulator {
   }
 
   const Problem& problem_;
-  const Machine& machine_;
   Parts parts_;
   int32_t num_ops_;
   int32_t interval_;
