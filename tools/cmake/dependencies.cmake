@@ -8,6 +8,7 @@ find_package(dnnl CONFIG REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(pugixml REQUIRED)
 
 # Debian 12's ONNX exports its targets without a namespace, Debian 13's with one.
 foreach(target onnx onnx_proto)
