@@ -32,6 +32,8 @@ std::vector<std::string> words_of(const std::string& line) {
 }
 
 std::string number_text(double value) {
+  if (value >= 1e12) return number_text(value / 1e12) + "e12";
+  if (value >= 1e9) return number_text(value / 1e9) + "e9";
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", value);
   return text;

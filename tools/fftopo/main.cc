@@ -58,8 +58,8 @@ void write_machine(const std::string& machine, const std::string& summary, const
     std::filesystem::remove(partial, error);
     throw RunError(output + ": cannot be written");
   }
-  std::cout << summary << "machine file: " << output << " (" << loaded.num_devices() << " devices, "
-            << loaded.num_nodes() << (loaded.num_nodes() == 1 ? " node)\n" : " nodes)\n");
+  std::cout << summary << "machine file: " << output << "; devices: " << loaded.num_devices()
+            << ", nodes: " << loaded.num_nodes() << "\n";
 }
 
 void import(const Flags& f) {

@@ -1,6 +1,7 @@
 // nccl-tests output: who took part, and a table of times, among whatever else a log holds.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -228,7 +229,7 @@ std::string nodes_of(const Run& run, int hosts, const GpuKind& kind, const Impor
   const bool latency_known = run.results[0].bytes <= kLargestForLatency;
   const double hop = latency_known ? run.least_seconds() * 1e9 / rounds_of(run) : 4000;
   const int links = hosts > 1 && each > 1 ? 4 : 2;  // of the longest route
-  const std::string latency = " latency_ns: " + std::to_string(static_cast<int64_t>(hop / links)) + " }\n";
+  const std::string latency = " latency_ns: " + std::to_string(std::llround(hop / links)) + " }\n";
   const auto link = [&](const char* kind_name, const std::string& from, const std::string& to,
                         double bandwidth) {
     return std::string("  link { kind: ") + kind_name + " from: \"" + from + "\" to: \"" + to +
@@ -265,7 +266,7 @@ Imported import_nccl_tests(const std::string& text, const std::string& source, c
     facts +=
         "note: bandwidths in the machine file are assumed: of the GPUs' kind, and of the network "
         "--nic-gbits\n";
-  } else if (hosts > 1) {
+  } else if (hosts > 1 && run.host_of.size() > static_cast<size_t>(hosts)) {
     facts +=
         "note: the bandwidth that was measured is the slowest link's, the network's: inside a node it is "
         "assumed, of the GPUs' kind\n";
