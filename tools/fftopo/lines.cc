@@ -31,11 +31,11 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
-std::string number_text(double value) {
-  if (value >= 1e12) return number_text(value / 1e12) + "e12";
-  if (value >= 1e9) return number_text(value / 1e9) + "e9";
+std::string number_text(double value, int digits) {
+  if (value >= 1e12) return number_text(value / 1e12, digits) + "e12";
+  if (value >= 1e9) return number_text(value / 1e9, digits) + "e9";
   char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
+  std::snprintf(text, sizeof text, "%.*g", digits, value);
   return text;
 }
 

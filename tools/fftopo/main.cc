@@ -7,6 +7,7 @@
 #include "compiler/base/check.h"
 #include "compiler/machine/machine.h"
 #include "tools/cli/command_line.h"
+#include "tools/fftopo/host.h"
 #include "tools/fftopo/topology.h"
 
 namespace ff {
@@ -18,9 +19,11 @@ struct Flags {
 };
 
 bool parse(int argc, char** argv, Flags& f) {
-  CommandLine line("fftopo", "Writes machine files, which ffcompile --machine reads.");
+  CommandLine line(
+      "fftopo",
+      "Writes machine files, which ffcompile --machine reads: of this host, or of one that is described.");
   line.option("-o,--output", &f.output, "MACHINE", "Where to write the machine file; default: stdout");
-  line.group("From (one of)");
+  line.group("From (one of; by default this host)");
   line.option("--import", &f.import, "FILE",
               "An NCCL topology dump, nvidia-smi topo -m output or nccl-tests output, told apart by content");
   line.option("--import-nccl", &f.import_nccl, "FILE.xml", "The same, if it is an NCCL topology dump");
@@ -80,6 +83,13 @@ void import(const Flags& f) {
   write_machine(found.machine, found.facts, f.output);
 }
 
+void describe_host(const std::string& output) {
+  Host host = detect_host(/*heed_binding=*/true);
+  host.rates = measure_rates(host);
+  const std::string facts = host_facts(host);
+  write_machine(machine_file(host.name, facts, host_machine_text(host)), facts, output);
+}
+
 int run(int argc, char** argv) {
   Flags flags;
   if (!parse(argc, argv, flags)) return 0;
@@ -91,7 +101,7 @@ int run(int argc, char** argv) {
   } else if (chosen == 1) {
     import(flags);
   } else {
-    throw UserError("nothing to import", "fftopo --import FILE");
+    describe_host(flags.output);
   }
   return 0;
 }

@@ -101,7 +101,7 @@ std::string machine_file(const std::string& source, const std::string& facts, co
 /// Splits at newlines; terminal colours, carriage returns and a byte order mark are taken out.
 std::vector<std::string> clean_lines(const std::string& text);
 std::vector<std::string> words_of(const std::string& line);
-/// Six digits, as short as they can be written: "12.5e9".
-std::string number_text(double value);
+/// As short as it can be written: "12.5e9".
+std::string number_text(double value, int digits = 6);
 
 }  // namespace ff
