@@ -1,4 +1,5 @@
 // fftopo: machine files out of what people know about their machines.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -6,8 +7,10 @@
 
 #include "compiler/base/check.h"
 #include "compiler/machine/machine.h"
+#include "executor/comm/mpi_communicator.h"
 #include "tools/cli/command_line.h"
 #include "tools/fftopo/host.h"
+#include "tools/fftopo/measure.h"
 #include "tools/fftopo/topology.h"
 
 namespace ff {
@@ -15,6 +18,7 @@ namespace {
 
 struct Flags {
   std::string import, import_nccl, import_smi, preset, output;
+  bool measure = false;
   ImportOptions options;
 };
 
@@ -29,6 +33,7 @@ bool parse(int argc, char** argv, Flags& f) {
   line.option("--import-nccl", &f.import_nccl, "FILE.xml", "The same, if it is an NCCL topology dump");
   line.option("--import-nvidia-smi", &f.import_smi, "FILE", "The same, if it is nvidia-smi topo -m output");
   line.option("--preset", &f.preset, "NAME", "A machine that is known by name (ffcompile --list-presets)");
+  line.flag("--measure", &f.measure, "What ranks reach among each other: mpirun -n N fftopo --measure");
   line.group("What imports may not say");
   line.option("--gpu", &f.options.gpu, "NAME", "What the GPUs are: v100, a100-80, h100, ...");
   line.option("--nic-gbits", &f.options.nic_gbits, "X", "Gbit/s of network cards whose speed is not said");
@@ -90,12 +95,23 @@ void describe_host(const std::string& output) {
   write_machine(machine_file(host.name, facts, host_machine_text(host)), facts, output);
 }
 
-int run(int argc, char** argv) {
-  Flags flags;
-  if (!parse(argc, argv, flags)) return 0;
-  const int chosen =
-      !flags.import.empty() + !flags.import_nccl.empty() + !flags.import_smi.empty() + !flags.preset.empty();
+int measure(Communicator& comm, const std::string& output) {
+  const Measured measured = measure_ranks(comm);
+  if (comm.rank() != 0) return 0;
+  const std::string facts = measured_facts(measured);
+  const std::string text = measured_machine_text(measured);
+  write_machine(machine_file("measured-" + std::to_string(measured.ranks()), facts, text), facts, output);
+  return 0;
+}
+
+int work(const Flags& flags, Communicator* comm) {
+  const int chosen = !flags.import.empty() + !flags.import_nccl.empty() + !flags.import_smi.empty() +
+                     !flags.preset.empty() + flags.measure;
   if (chosen > 1) throw UserError("give one source of the machine file", "fftopo --help lists them");
+  if (flags.measure) {
+    FF_CHECK(comm != nullptr);
+    return measure(*comm, flags.output);
+  }
   if (!flags.preset.empty()) {
     write_machine(preset_text(flags.preset), "", flags.output);
   } else if (chosen == 1) {
@@ -104,6 +120,36 @@ int run(int argc, char** argv) {
     describe_host(flags.output);
   }
   return 0;
+}
+
+/// Under mpirun rank 0 alone answers --help and complains of flags.
+int run_ranks(int argc, char** argv) {
+  MpiRuntime mpi(&argc, &argv);
+  return mpi.run("fftopo", [&](Communicator& comm) {
+    Flags flags;
+    try {
+      if (comm.rank() != 0) std::cout.setstate(std::ios::failbit);
+      if (!parse(argc, argv, flags)) return 0;
+      if (comm.size() == 1 && launcher_world_size().value_or(1) > 1) {
+        throw UserError("--measure: world is 1, launcher says " + std::to_string(*launcher_world_size()),
+                        "start it with Open MPI's mpirun");
+      }
+      return work(flags, &comm);
+    } catch (const UserError&) {
+      std::string message;
+      const int status = describe_current_exception("fftopo", message);
+      if (comm.rank() == 0) std::cerr << message;
+      return status;
+    }
+  });
+}
+
+int run(int argc, char** argv) {
+  const bool measures =
+      std::any_of(argv, argv + argc, [](const char* a) { return std::string(a) == "--measure"; });
+  if (measures) return run_ranks(argc, argv);
+  Flags flags;
+  return parse(argc, argv, flags) ? work(flags, nullptr) : 0;
 }
 
 }  // namespace
