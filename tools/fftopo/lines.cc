@@ -34,6 +34,7 @@ std::vector<std::string> words_of(const std::string& line) {
 std::string number_text(double value, int digits) {
   if (value >= 1e12) return number_text(value / 1e12, digits) + "e12";
   if (value >= 1e9) return number_text(value / 1e9, digits) + "e9";
+  if (value >= 1e6) return number_text(value / 1e6, digits) + "e6";
   char text[32];
   std::snprintf(text, sizeof text, "%.*g", digits, value);
   return text;

@@ -148,25 +148,16 @@ std::vector<int> Measured::ranks_by_host() const {
 
 Line fit_line(const std::vector<TimedMessage>& times) {
   FF_CHECK(!times.empty());
-  // Normal equations of sum ((latency + bytes * slope) / seconds - 1)^2.
-  double ones = 0, sizes = 0, squares = 0, one_right = 0, size_right = 0, least = times[0].seconds;
+  const TimedMessage& largest = times.back();
+  Line line{times[0].seconds, static_cast<double>(largest.bytes) / largest.seconds};
+  double right = 0, squares = 0;
   for (const TimedMessage& t : times) {
-    const double x = 1 / t.seconds, y = static_cast<double>(t.bytes) / t.seconds;
-    ones += x * x;
-    sizes += x * y;
-    squares += y * y;
-    one_right += x;
-    size_right += y;
-    least = std::min(least, t.seconds);
+    if (t.bytes < largest.bytes / 64) continue;
+    const double bytes = static_cast<double>(t.bytes);
+    right += (t.seconds - line.latency) * bytes / (t.seconds * t.seconds);
+    squares += bytes * bytes / (t.seconds * t.seconds);
   }
-  const double determinant = ones * squares - sizes * sizes;
-  const TimedMessage& last = times.back();
-  Line line{least, static_cast<double>(last.bytes) / last.seconds};
-  if (determinant <= 0) return line;
-  const double latency = (one_right * squares - size_right * sizes) / determinant;
-  const double slope = (ones * size_right - sizes * one_right) / determinant;
-  if (latency > 0) line.latency = latency;
-  if (slope > 0) line.bandwidth = 1 / slope;
+  if (right > 0) line.bandwidth = squares / right;
   return line;
 }
 

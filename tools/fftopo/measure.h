@@ -3,9 +3,10 @@
 //   mpirun -n 4 fftopo --measure        // two hosts, two ranks each: messages inside a host, messages
 //   between hosts
 //
-// Both members of a pair send at once, as they do in the rounds of a collective. A line, latency + bytes /
-// bandwidth, is fitted to the times of all sizes by least squares of relative errors: 1 us at 8 bytes counts
-// as much as 1 ms at a megabyte.
+// Both members of a pair send at once, as they do in the rounds of a collective. The smallest message's time
+// is the latency; the bandwidth is that of the large ones, by least squares of relative errors: those of a
+// few kilobytes, which a network lets through in bursts and libraries send by other protocols, say little
+// about either.
 #pragma once
 
 #include <optional>
@@ -46,8 +47,8 @@ Measured measure_ranks(Communicator& comm);
 std::string measured_facts(const Measured& measured);
 /// A machine file but for its name.
 std::string measured_machine_text(const Measured& measured);
-/// Bytes per second at which a collective sums, such that the machine prices all-reduces as near as it can to what
-/// they took; 0 if messages alone take that long.
+/// Bytes per second at which a collective sums, such that the machine prices all-reduces as near as it can to
+/// what they took; 0 if messages alone take that long.
 double reduction_rate(const Measured& measured);
 
 }  // namespace ff

@@ -77,7 +77,7 @@ std::string node_text(const Measured& m, int ranks, int count) {
 }  // namespace
 
 double reduction_rate(const Measured& m) {
-  // Least squares of relative errors again, of what messages alone leave over.
+  // Least squares of relative errors, of what messages alone leave over.
   double right = 0, squares = 0;
   for (const TimedMessage& t : m.all_reduce) {
     const double bytes = static_cast<double>(t.bytes);

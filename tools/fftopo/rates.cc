@@ -33,7 +33,8 @@ template <typename V>
   }
   for (int i = 1; i < kChains; ++i) a[0] += a[i];
   sink = a[0][0] > 1e6F ? 0.5F : 0.25F;
-  return 2.0 * kRounds * kChains * (sizeof(V) / sizeof(float));
+  constexpr size_t kLanes = sizeof(V) / sizeof(float);
+  return 2.0 * kRounds * kChains * kLanes;
 }
 
 double narrow(float& sink) { return multiply_add<Vector16>(sink); }
@@ -81,6 +82,7 @@ template <typename F>
 double on_all_cores(int cores, F measure) {
   std::vector<double> rates(static_cast<size_t>(cores));
   std::vector<std::thread> threads;
+  threads.reserve(rates.size());
   std::atomic<int> ready{0};
   for (double& rate : rates) {
     threads.emplace_back([&rate, &ready, &measure, cores] {
