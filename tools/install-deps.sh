@@ -26,6 +26,8 @@ libopenmpi-dev Open MPI: communication between ranks
 openmpi-bin mpirun
 libcli11-dev command lines
 nlohmann-json3-dev reports, logs and traces
+libpugixml-dev reads topologies that NCCL dumps
+libhwloc-dev the cores and memory of this host
 catch2 the tests
 libonnx-testdata the ONNX standard's own test vectors
 dataset-fashion-mnist 70,000 labelled images, the demo's data

@@ -8,6 +8,12 @@ find_package(dnnl CONFIG REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(pugixml REQUIRED)
+find_path(HWLOC_INCLUDE_DIR hwloc.h REQUIRED)
+find_library(HWLOC_LIBRARY hwloc REQUIRED)
+add_library(hwloc::hwloc UNKNOWN IMPORTED)
+set_target_properties(hwloc::hwloc PROPERTIES
+  IMPORTED_LOCATION ${HWLOC_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${HWLOC_INCLUDE_DIR})
 
 # Debian 12's ONNX exports its targets without a namespace, Debian 13's with one.
 foreach(target onnx onnx_proto)
