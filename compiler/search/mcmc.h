@@ -39,7 +39,6 @@ class Chain {
   int64_t accepted() const { return accepted_; }
 
  private:
-  void start(const Strategy& strategy);
   Score score();
   void keep();
 

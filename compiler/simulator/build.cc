@@ -17,14 +17,10 @@ class GraphBuilder {
     const Graph& graph = problem_.graph();
     out_.num_resources = 2 * machine_.num_devices() + machine_.num_links();
     out_.tensors.resize(graph.tensors.size());
-    std::vector<PartKey> leader_keys(graph.ops.size());
-    for (OpId leader : problem_.leaders())
-      leader_keys[leader.index()] = key_of(strategy.configs[leader.index()]);
+    keys_ = keys_of(problem_, strategy);
     for (size_t i = 0; i < graph.ops.size(); ++i) {
       const OpId id(static_cast<int64_t>(i));
-      const size_t leader = graph.ops[i].config_of.index();
-      keys_.push_back(leader_keys[leader]);
-      runs_.push_back(parts_.op(id, strategy.configs[leader], keys_.back()));
+      runs_.push_back(parts_.op(id, strategy.configs[graph.ops[i].config_of.index()], keys_[i]));
       add_runs(id);
     }
     for (size_t t = 0; t < out_.tensors.size(); ++t) add_tensor(TensorId(static_cast<int64_t>(t)));

@@ -1,17 +1,11 @@
 #include "compiler/simulator/delta.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 #include "compiler/base/check.h"
 
 namespace ff {
-namespace {
-
-constexpr int32_t kNowhere = std::numeric_limits<int32_t>::max();
-
-}  // namespace
 
 DeltaSimulator::DeltaSimulator(const Problem& problem, const Machine& machine, CostModel& costs,
                                int32_t interval)
@@ -22,7 +16,6 @@ DeltaSimulator::DeltaSimulator(const Problem& problem, const Machine& machine, C
   const auto ops = static_cast<size_t>(num_ops_);
   const size_t tensors = problem.graph().tensors.size();
   runs_.resize(ops);
-  keys_.resize(ops);
   tensors_.resize(tensors);
   tensor_seen_.assign(tensors, 0);
   blocks_.resize(ops + tensors);
@@ -32,116 +25,15 @@ DeltaSimulator::DeltaSimulator(const Problem& problem, const Machine& machine, C
   attach();
 }
 
-/// Which tensors each op touches, and in which of them it can come before or after something else: a
-/// parameter's writers come after its readers, those of any other tensor before.
-void DeltaSimulator::attach() {
-  const Graph& graph = problem_.graph();
-  touches_.resize(graph.ops.size());
-  out_.resize(graph.ops.size());
-  in_.resize(graph.ops.size());
-  base_places_.resize(graph.ops.size());
-  for (size_t t = 0; t < graph.tensors.size(); ++t) {
-    const TensorId id(static_cast<int64_t>(t));
-    const bool parameter = graph.tensors[t].kind == TensorKind::parameter;
-    first_base_.push_back(bases_.size());
-    bases_.push_back(0);
-    int32_t owner = 0;
-    for (OpId op : parts_.participants(id)) {
-      const Attachment here{id.value, ++owner};
-      const auto among = [op](const std::vector<std::pair<OpId, int>>& uses) {
-        return std::any_of(uses.begin(), uses.end(), [op](const auto& use) { return use.first == op; });
-      };
-      const bool writes = among(problem_.writers(id)), reads = among(problem_.readers(id));
-      touches_[op.index()].push_back(here);
-      if (parameter ? reads : writes) out_[op.index()].push_back(here);
-      if (parameter || reads) in_[op.index()].push_back(here);
-      base_places_[op.index()].push_back(bases_.size());
-      bases_.push_back(0);
-    }
-  }
-}
-
-DeltaSimulator::Block DeltaSimulator::allocate(int32_t count) {
-  if (count == 0) return {};
-  const int size_class = std::bit_width(static_cast<uint32_t>(count) - 1);
-  if (free_blocks_.size() <= static_cast<size_t>(size_class))
-    free_blocks_.resize(static_cast<size_t>(size_class) + 1);
-  auto& free = free_blocks_[static_cast<size_t>(size_class)];
-  Block block{0, count, size_class};
-  if (!free.empty()) {
-    block.first = free.back().first;
-    free.pop_back();
-    return block;
-  }
-  const size_t size = slots_.size() + (size_t{1} << size_class);
-  FF_CHECK_LT(size, static_cast<size_t>(kNowhere)) << "too many tasks";
-  block.first = static_cast<int32_t>(slots_.size());
-  slots_.resize(size);
-  for (auto* times : {&ready_, &end_, &new_ready_, &new_end_}) times->resize(size, 0);
-  place_.resize(size, kNowhere);
-  waiting_.resize(size, 0);
-  seen_.resize(size, 0);
-  gone_.resize(size, 0);
-  return block;
-}
-
-void DeltaSimulator::release(const Block& block) {
-  if (block.count == 0) return;
-  for (int32_t i = 0; i < block.count; ++i) {
-    const auto s = static_cast<size_t>(block.first + i);
-    place_[s] = kNowhere;
-    gone_[s] = 0;
-  }
-  free_blocks_[static_cast<size_t>(block.size_class)].push_back(block);
-}
-
-void DeltaSimulator::place_block(int32_t owner, const Block& block) {
-  blocks_[static_cast<size_t>(owner)] = block;
-  if (owner >= num_ops_) {
-    bases_[first_base_[static_cast<size_t>(owner - num_ops_)]] = block.first;
-    return;
-  }
-  for (size_t place : base_places_[static_cast<size_t>(owner)]) bases_[place] = block.first;
-}
-
-void DeltaSimulator::put_op(int32_t op, std::shared_ptr<const OpRuns> runs) {
-  const Block block = allocate(static_cast<int32_t>(runs->runs.size()));
-  for (int32_t i = 0; i < block.count; ++i)
-    slots_[static_cast<size_t>(block.first + i)] = {runs->cost.time, &runs->devices[static_cast<size_t>(i)],
-                                                    1, op, i};
-  place_block(op, block);
-  runs_[static_cast<size_t>(op)] = std::move(runs);
-}
-
-void DeltaSimulator::put_tensor(int32_t tensor, std::shared_ptr<const TensorPart> part) {
-  const Block block = allocate(part->steps());
-  for (int32_t i = 0; i < block.count; ++i) {
-    const auto resources = part->resources[static_cast<size_t>(i)];
-    slots_[static_cast<size_t>(block.first + i)] = {part->durations[static_cast<size_t>(i)], resources.data(),
-                                                    static_cast<int32_t>(resources.size()), num_ops_ + tensor,
-                                                    i};
-  }
-  place_block(num_ops_ + tensor, block);
-  tensors_[static_cast<size_t>(tensor)] = std::move(part);
-}
-
-void DeltaSimulator::count_op(const OpRuns& runs, int sign) {
-  for (int32_t device : runs.devices) work_[static_cast<size_t>(device)] += sign * runs.cost.time;
-  num_tasks_ += sign * static_cast<int64_t>(runs.runs.size());
-}
-
-void DeltaSimulator::count_tensor(const TensorPart& part, int sign) {
-  for (size_t s = 0; s < part.durations.size(); ++s) {
-    for (int32_t r : part.resources[s]) work_[static_cast<size_t>(r)] += sign * part.durations[s];
-  }
-  num_tasks_ += sign * static_cast<int64_t>(part.durations.size());
-  for (const TensorPart::Buffer& buffer : part.buffers)
-    most_bytes_[buffer.device.index()] += sign * buffer.bytes;
-}
-
-/// Whether some resource has more to do than the limit.
-bool DeltaSimulator::over(Nanoseconds limit) const {
-  return std::any_of(work_.begin(), work_.end(), [limit](Nanoseconds work) { return work > limit; });
+template <DeltaSimulator::Neighbours neighbours, typename F>
+void DeltaSimulator::for_each_neighbour(const std::vector<std::vector<Attachment>>& attachments,
+                                        const Slot& slot, F visit) const {
+  const auto visit_in = [&](int32_t tensor, int32_t owner) {
+    const TensorPart& part = *tensors_[static_cast<size_t>(tensor)];
+    for (const auto& node : (part.*neighbours)(owner, slot.index)) visit(slot_of(tensor, node));
+  };
+  if (slot.owner >= num_ops_) return visit_in(slot.owner - num_ops_, 0);
+  for (const Attachment& a : attachments[static_cast<size_t>(slot.owner)]) visit_in(a.tensor, a.owner);
 }
 
 void DeltaSimulator::reset(const Strategy& strategy) {
@@ -160,10 +52,9 @@ void DeltaSimulator::reset(const Strategy& strategy) {
   num_tasks_ = 0;
   to_check_.clear();
   ++epoch_;
+  keys_ = keys_of(problem_, strategy);
   for (int32_t i = 0; i < num_ops_; ++i) {
     const size_t op = static_cast<size_t>(i), leader = problem_.graph().ops[op].config_of.index();
-    keys_[op] =
-        OpId(i) == OpId(static_cast<int64_t>(leader)) ? key_of(strategy.configs[leader]) : keys_[leader];
     put_op(i, parts_.op(OpId(i), strategy.configs[leader], keys_[op]));
     count_op(*runs_[op], 1);
   }
@@ -204,43 +95,6 @@ bool DeltaSimulator::propose(const Strategy& next, std::span<const OpId> leaders
   return true;
 }
 
-/// Puts the parts of the changed ops and of their tensors in place of the current ones. False: no way below
-/// the limit.
-bool DeltaSimulator::rebuild(const Strategy& next, std::span<const OpId> leaders, Nanoseconds limit) {
-  for (OpId leader : leaders) {
-    const Config& config = next.configs[leader.index()];
-    const PartKey key = key_of(config);
-    if (key == keys_[leader.index()]) continue;
-    for (OpId id : problem_.followers(leader)) {
-      auto& runs = runs_[id.index()];
-      changed_ops_.push_back({id.value, runs, blocks_[id.index()], keys_[id.index()]});
-      keys_[id.index()] = key;
-      count_op(*runs, -1);
-      put_op(id.value, parts_.op(id, config, key));
-      count_op(*runs_[id.index()], 1);
-    }
-  }
-  for (const OpChange& change : changed_ops_) {
-    for (const Attachment& a : touches_[static_cast<size_t>(change.op)]) {
-      const auto t = static_cast<size_t>(a.tensor);
-      if (tensor_seen_[t] == epoch_) continue;
-      tensor_seen_[t] = epoch_;
-      changed_tensors_.push_back({a.tensor, tensors_[t], blocks_[static_cast<size_t>(num_ops_ + a.tensor)]});
-      count_tensor(*tensors_[t], -1);
-    }
-  }
-  // The ops alone may be too much; then nothing needs to be sent.
-  if (over(limit)) {
-    changed_tensors_.clear();
-    return false;
-  }
-  for (const TensorChange& change : changed_tensors_) {
-    put_tensor(change.tensor, parts_.tensor(TensorId(change.tensor), runs_, keys_));
-    count_tensor(*tensors_[static_cast<size_t>(change.tensor)], 1);
-  }
-  return !over(limit);
-}
-
 /// Before this time nothing differs from the current timeline. Fills to_check_.
 Nanoseconds DeltaSimulator::first_change() {
   Nanoseconds time = std::numeric_limits<Nanoseconds>::max();
@@ -274,7 +128,7 @@ Nanoseconds DeltaSimulator::first_change() {
   for (int32_t slot : to_check_) {
     Nanoseconds earliest = 0;
     bool known = true;
-    for_each_predecessor(slots_[static_cast<size_t>(slot)], [&](int32_t p) {
+    for_each_neighbour<&TensorPart::predecessors_of>(in_, slots_[static_cast<size_t>(slot)], [&](int32_t p) {
       known &= place_[static_cast<size_t>(p)] != kNowhere;
       earliest = std::max(earliest, end_[static_cast<size_t>(p)]);
     });
@@ -290,34 +144,6 @@ void DeltaSimulator::check_later(const Block& block, bool dirty) {
   }
 }
 
-template <typename F>
-void DeltaSimulator::for_each_successor(const Slot& slot, F visit) const {
-  if (slot.owner >= num_ops_) {
-    const int32_t tensor = slot.owner - num_ops_;
-    for (const auto& node : tensors_[static_cast<size_t>(tensor)]->successors_of(0, slot.index))
-      visit(slot_of(tensor, node));
-    return;
-  }
-  for (const Attachment& a : out_[static_cast<size_t>(slot.owner)]) {
-    for (const auto& node : tensors_[static_cast<size_t>(a.tensor)]->successors_of(a.owner, slot.index))
-      visit(slot_of(a.tensor, node));
-  }
-}
-
-template <typename F>
-void DeltaSimulator::for_each_predecessor(const Slot& slot, F visit) const {
-  if (slot.owner >= num_ops_) {
-    const int32_t tensor = slot.owner - num_ops_;
-    for (const auto& node : tensors_[static_cast<size_t>(tensor)]->predecessors_of(0, slot.index))
-      visit(slot_of(tensor, node));
-    return;
-  }
-  for (const Attachment& a : in_[static_cast<size_t>(slot.owner)]) {
-    for (const auto& node : tensors_[static_cast<size_t>(a.tensor)]->predecessors_of(a.owner, slot.index))
-      visit(slot_of(a.tensor, node));
-  }
-}
-
 /// Counts what a task waits for, when the proposal meets it first.
 void DeltaSimulator::touch(int32_t slot) {
   const auto s = static_cast<size_t>(slot);
@@ -325,7 +151,7 @@ void DeltaSimulator::touch(int32_t slot) {
   seen_[s] = epoch_;
   int32_t waiting = 0;
   Nanoseconds ready = 0;
-  for_each_predecessor(slots_[s], [&](int32_t p) {
+  for_each_neighbour<&TensorPart::predecessors_of>(in_, slots_[s], [&](int32_t p) {
     if (place_[static_cast<size_t>(p)] < resumed_) {
       ready = std::max(ready, end_[static_cast<size_t>(p)]);
     } else {
@@ -395,7 +221,7 @@ bool DeltaSimulator::simulate(size_t number, Nanoseconds limit) {
     new_end_[t] = end;
     new_makespan_ = std::max(new_makespan_, end);
     new_order_.push_back(task);
-    for_each_successor(slot, [&](int32_t next) {
+    for_each_neighbour<&TensorPart::successors_of>(out_, slot, [&](int32_t next) {
       const auto s = static_cast<size_t>(next);
       touch(next);
       new_ready_[s] = std::max(new_ready_[s], end);
@@ -423,7 +249,7 @@ void DeltaSimulator::renew_kept_snapshots() {
   for (int32_t slot : to_check_) {
     int32_t last = -1;  // place of the predecessor that is simulated last
     Nanoseconds ready = 0;
-    for_each_predecessor(slots_[static_cast<size_t>(slot)], [&](int32_t p) {
+    for_each_neighbour<&TensorPart::predecessors_of>(in_, slots_[static_cast<size_t>(slot)], [&](int32_t p) {
       last = std::max(last, place_[static_cast<size_t>(p)]);
       ready = std::max(ready, end_[static_cast<size_t>(p)]);
     });
@@ -458,106 +284,6 @@ void DeltaSimulator::accept() {
 void DeltaSimulator::reject() {
   FF_CHECK(pending_);
   restore();
-}
-
-void DeltaSimulator::restore() {
-  for (int32_t slot : to_check_) gone_[static_cast<size_t>(slot)] = 0;
-  const auto keep = [this](const Block& block) {
-    for (int32_t i = 0; i < block.count; ++i) gone_[static_cast<size_t>(block.first + i)] = 0;
-  };
-  for (TensorChange& change : changed_tensors_) {
-    const int32_t owner = num_ops_ + change.tensor;
-    keep(change.block);
-    release(blocks_[static_cast<size_t>(owner)]);
-    place_block(owner, change.block);
-    tensors_[static_cast<size_t>(change.tensor)] = std::move(change.part);
-  }
-  for (OpChange& change : changed_ops_) {
-    keep(change.block);
-    release(blocks_[static_cast<size_t>(change.op)]);
-    place_block(change.op, change.block);
-    runs_[static_cast<size_t>(change.op)] = std::move(change.runs);
-    keys_[static_cast<size_t>(change.op)] = change.key;
-  }
-  changed_ops_.clear();
-  changed_tensors_.clear();
-  work_ = old_work_;
-  most_bytes_ = old_most_bytes_;
-  num_tasks_ = old_num_tasks_;
-  pending_ = false;
-}
-
-double DeltaSimulator::overrun(std::span<const int64_t> limits) {
-  const auto worst = [&](const std::vector<int64_t>& bytes) {
-    double over = 0;
-    for (size_t d = 0; d < limits.size(); ++d)
-      over = std::max(over, static_cast<double>(bytes[d]) / static_cast<double>(limits[d]) - 1);
-    return over;
-  };
-  // Everything at once is a bound, and often enough.
-  int64_t workspace = 0;
-  for (const auto& runs : runs_)
-    workspace = std::max(workspace, runs->active ? runs->cost.workspace_bytes : 0);
-  std::vector<int64_t> most = most_bytes_;
-  for (int64_t& bytes : most) bytes += workspace;
-  return worst(most) == 0 ? 0 : worst(peak_bytes());
-}
-
-std::vector<int64_t> DeltaSimulator::peak_bytes() {
-  const Graph& graph = problem_.graph();
-  std::vector<int64_t> live(most_bytes_.size(), 0);
-  std::vector<size_t> first_buffer;
-  remaining_.clear();
-  for (size_t t = 0; t < tensors_.size(); ++t) {
-    first_buffer.push_back(remaining_.size());
-    const bool input = graph.tensors[t].kind == TensorKind::input;
-    for (const TensorPart::Buffer& buffer : tensors_[t]->buffers) {
-      remaining_.push_back(buffer.home ? 0 : buffer.touches);
-      if (buffer.home || input) live[buffer.device.index()] += buffer.bytes;
-    }
-  }
-  std::vector<char> kept(tensors_.size(), 0);  // read when the step is over
-  if (graph.loss.valid()) kept[graph.loss.index()] = 1;
-  for (TensorId id : graph.outputs) kept[id.index()] = 1;
-  std::vector<int64_t> peak = live;
-  const auto visit = [&](int32_t tensor, int32_t owner, int32_t index, bool before) {
-    const auto t = static_cast<size_t>(tensor);
-    const TensorPart& part = *tensors_[t];
-    const bool input = graph.tensors[t].kind == TensorKind::input;
-    for (int32_t b : part.touched[part.node(owner, index)]) {
-      const TensorPart::Buffer& buffer = part.buffers[static_cast<size_t>(b)];
-      if (buffer.home) continue;
-      int32_t& remaining = remaining_[first_buffer[t] + static_cast<size_t>(b)];
-      int64_t& now = live[buffer.device.index()];
-      if (before) {
-        if (remaining == buffer.touches && !input) now += buffer.bytes;
-        int64_t& most = peak[buffer.device.index()];
-        most = std::max(most, now);
-      } else if (--remaining == 0 && kept[t] == 0) {
-        now -= buffer.bytes;
-      }
-    }
-  };
-  const auto run = [&](int32_t slot_number) {
-    const Slot& slot = slots_[static_cast<size_t>(slot_number)];
-    const auto touch_all = [&](bool before) {
-      if (slot.owner >= num_ops_) return visit(slot.owner - num_ops_, 0, slot.index, before);
-      for (const Attachment& a : touches_[static_cast<size_t>(slot.owner)])
-        visit(a.tensor, a.owner, slot.index, before);
-    };
-    touch_all(true);
-    if (slot.owner < num_ops_) {
-      const auto d = static_cast<size_t>(slot.resources[0]);
-      peak[d] = std::max(peak[d], live[d] + runs_[static_cast<size_t>(slot.owner)]->cost.workspace_bytes);
-    }
-    touch_all(false);
-  };
-  const size_t kept_places = pending_ ? static_cast<size_t>(resumed_) : order_.size();
-  for (size_t i = 0; i < kept_places; ++i) run(order_[i]);
-  if (pending_) {
-    for (int32_t slot : new_order_) run(slot);
-  }
-  return peak;
 }
 
 std::vector<DeltaSimulator::TaskTime> DeltaSimulator::timeline() const {

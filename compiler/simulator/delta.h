@@ -18,6 +18,7 @@
 // looking for what it does not reach costs more than simulating.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -59,6 +60,8 @@ class DeltaSimulator {
   std::vector<TaskTime> timeline() const;
 
  private:
+  static constexpr int32_t kNowhere = std::numeric_limits<int32_t>::max();  // a place in no order
+
   /// A task in its slot. Slots keep their numbers while their op or tensor is not rebuilt.
   struct Slot {
     Nanoseconds duration = 1;
@@ -113,10 +116,11 @@ class DeltaSimulator {
   int32_t slot_of(int32_t tensor, const TensorPart::Node& node) const {
     return bases_[first_base_[static_cast<size_t>(tensor)] + static_cast<size_t>(node.owner)] + node.index;
   }
-  template <typename F>
-  void for_each_successor(const Slot& slot, F visit) const;
-  template <typename F>
-  void for_each_predecessor(const Slot& slot, F visit) const;
+  using Neighbours = std::span<const TensorPart::Node> (TensorPart::*)(int32_t, int32_t) const;
+  /// The slots of a task's successors (attachments: out_) or predecessors (in_).
+  template <Neighbours neighbours, typename F>
+  void for_each_neighbour(const std::vector<std::vector<Attachment>>& attachments, const Slot& slot,
+                          F visit) const;
   uint64_t rank(int32_t slot) const {
     const Slot& s = slots_[static_cast<size_t>(slot)];
     return (static_cast<uint64_t>(s.owner) << 32) | static_cast<uint32_t>(s.index);

@@ -26,6 +26,14 @@ void for_each_instance(const Problem& problem, const TaskGraph& graph, const Tas
 
 }  // namespace
 
+int64_t buffer_bytes(const Box& box, DType dtype) { return (box.volume() * size_of(dtype) + 63) / 64 * 64; }
+
+bool is_home(const TensorPlan& plan, TensorKind kind, int32_t root) {
+  const auto& homes = plan.write_instance;
+  return kind == TensorKind::parameter &&
+         (homes.empty() || std::find(homes.begin(), homes.end(), root) != homes.end());
+}
+
 std::vector<Lifetime> lifetimes(const Problem& problem, const TaskGraph& graph, const Timeline& timeline) {
   std::vector<std::vector<int32_t>> numbers(graph.tensors.size());  // of each instance's lifetime
   for (size_t t = 0; t < numbers.size(); ++t) {
@@ -42,12 +50,9 @@ std::vector<Lifetime> lifetimes(const Problem& problem, const TaskGraph& graph, 
         number = static_cast<int32_t>(out.size());
         const Tensor& t = problem.graph().tensors[static_cast<size_t>(tensor)];
         const Instance& i = plan.instances[static_cast<size_t>(root)];
-        const int64_t bytes = (i.box.volume() * size_of(t.dtype) + 63) / 64 * 64;
-        const auto& homes = plan.write_instance;
-        const bool home = t.kind == TensorKind::parameter &&
-                          (homes.empty() || std::find(homes.begin(), homes.end(), root) != homes.end());
         const int32_t first = t.kind == TensorKind::input ? 0 : static_cast<int32_t>(place);
-        out.push_back({tensor, root, i.device, bytes, home, first, 0});
+        out.push_back(
+            {tensor, root, i.device, buffer_bytes(i.box, t.dtype), is_home(plan, t.kind, root), first, 0});
       }
       out[static_cast<size_t>(number)].last = static_cast<int32_t>(place);
     });

@@ -19,6 +19,11 @@ struct Lifetime {
   int32_t last = 0;
 };
 
+/// Of a buffer: rounded up to 64.
+int64_t buffer_bytes(const Box& box, DType dtype);
+/// Whether a root instance holds a parameter between the steps.
+bool is_home(const TensorPlan& plan, TensorKind kind, int32_t root);
+
 /// The lifetimes of all buffers that tasks touch. Parameters are persistent; inputs live from the start of
 /// the step.
 std::vector<Lifetime> lifetimes(const Problem& problem, const TaskGraph& graph, const Timeline& timeline);

@@ -6,6 +6,7 @@
 
 #include "compiler/base/check.h"
 #include "compiler/base/rng.h"
+#include "compiler/simulator/memory.h"
 
 namespace ff {
 namespace {
@@ -144,11 +145,8 @@ void set_buffers(TensorPart& part, const Tensor& tensor,
     if (n < 0) {
       n = static_cast<int32_t>(part.buffers.size());
       const Instance& instance = plan.instances[static_cast<size_t>(item)];
-      const auto& homes = plan.write_instance;
-      const bool home = tensor.kind == TensorKind::parameter &&
-                        (homes.empty() || std::find(homes.begin(), homes.end(), item) != homes.end());
-      const int64_t bytes = (instance.box.volume() * size_of(tensor.dtype) + 63) / 64 * 64;
-      part.buffers.push_back({instance.device, item, bytes, home, 0});
+      part.buffers.push_back({instance.device, item, buffer_bytes(instance.box, tensor.dtype),
+                              is_home(plan, tensor.kind, item), 0});
     }
     ++part.buffers[static_cast<size_t>(n)].touches;
     item = n;
@@ -172,6 +170,15 @@ PartKey key_of(const Config& config) {
   mixer.add_all(config.degrees).add(config.replicas).add(static_cast<int64_t>(config.devices.size()));
   for (DeviceId device : config.devices) mixer.add(device.value);
   return mixer.key();
+}
+
+std::vector<PartKey> keys_of(const Problem& problem, const Strategy& strategy) {
+  std::vector<PartKey> keys(problem.graph().ops.size());
+  for (OpId leader : problem.leaders()) {
+    const PartKey key = key_of(strategy.configs[leader.index()]);
+    for (OpId op : problem.followers(leader)) keys[op.index()] = key;
+  }
+  return keys;
 }
 
 struct Parts::Collected {

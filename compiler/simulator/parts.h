@@ -30,6 +30,8 @@ struct PartKeyHash {
 };
 
 PartKey key_of(const Config& config);
+/// By op: of its leader's config.
+std::vector<PartKey> keys_of(const Problem& problem, const Strategy& strategy);
 
 struct StepPrice {
   Nanoseconds duration = 1;

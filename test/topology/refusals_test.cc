@@ -76,5 +76,19 @@ TEST_CASE("an unknown GPU is refused with the nearest name") {
   CHECK(find_gpu_name("AMD Instinct MI300X") == nullptr);
 }
 
+TEST_CASE("GPUs that presets have, too, have the same figures there") {
+  for (const char* preset : {"k80-16x4", "p100-4x4", "dgx-1-v100", "dgx-a100", "dgx-h100", "hgx-h200"}) {
+    const DeviceKind there = load_machine(preset).kinds()[0];
+    const std::string node = "node { device { kind: \"" + there.name + "\" } }\n";
+    const DeviceKind here =
+        parse_machine("name: \"m\"\n" + device_kind_text(gpu_kind(there.name)) + node, "machine").kinds()[0];
+    CHECK(here.memory_bytes == there.memory_bytes);
+    CHECK(here.flops_f32 == there.flops_f32);
+    CHECK(here.flops_f64 == there.flops_f64);
+    CHECK(here.flops_bf16 == there.flops_bf16);
+    CHECK(here.memory_bandwidth == there.memory_bandwidth);
+  }
+}
+
 }  // namespace
 }  // namespace ff

@@ -9,12 +9,6 @@
 namespace ff {
 namespace {
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string all;
-  for (const std::string& word : words) all += (all.empty() ? "" : ", ") + word;
-  return all;
-}
-
 std::string numa_text(const Topology& t) {
   const bool known = std::any_of(t.gpus.begin(), t.gpus.end(), [](const Gpu& g) { return g.numa >= 0; });
   if (t.numa.empty() || !known) return "unknown: the input does not say";

@@ -4,6 +4,7 @@
 
 #include "compiler/base/check.h"
 #include "tools/cli/command_line.h"
+#include "tools/fftopo/topology.h"
 
 namespace ff {
 namespace {
@@ -48,10 +49,8 @@ const GpuKind& gpu_kind(const std::string& name) {
     if (kind.name == name) return kind;
     names.push_back(kind.name);
   }
-  std::string all;
-  for (const std::string& one : names) all += (all.empty() ? "" : ", ") + one;
   throw UserError("--gpu " + name + ": no such GPU is known; did you mean '" + nearest(name, names) + "'?",
-                  "one of " + all);
+                  "one of " + joined(names));
 }
 
 const GpuKind* find_gpu_device(const std::string& pci_device) {

@@ -1,4 +1,5 @@
 // Text as people paste it: lines, words and numbers.
+#include <algorithm>
 #include <cstdio>
 #include <sstream>
 
@@ -24,11 +25,23 @@ std::vector<std::string> clean_lines(const std::string& text) {
   return lines;
 }
 
+std::string plain(std::string line) {
+  std::replace(line.begin(), line.end(), '|', ' ');
+  line.erase(0, std::min(line.find_first_not_of("#> \t"), line.size()));
+  return line;
+}
+
 std::vector<std::string> words_of(const std::string& line) {
   std::istringstream in(line);
   std::vector<std::string> words;
   for (std::string word; in >> word;) words.push_back(word);
   return words;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string all;
+  for (const std::string& word : words) all += (all.empty() ? "" : ", ") + word;
+  return all;
 }
 
 std::string number_text(double value, int digits) {

@@ -80,10 +80,8 @@ Format recognise_xml(const std::string& text, const std::string& source) {
 
 /// A line that starts, after comment signs and bars, with these words.
 bool any_line(const std::vector<std::string>& lines, const std::vector<std::string>& wanted) {
-  return std::any_of(lines.begin(), lines.end(), [&](std::string line) {
-    std::replace(line.begin(), line.end(), '|', ' ');
-    line.erase(0, line.find_first_not_of("#> \t"));
-    const std::vector<std::string> words = words_of(line);
+  return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+    const std::vector<std::string> words = words_of(plain(line));
     return words.size() >= wanted.size() && std::equal(wanted.begin(), wanted.end(), words.begin());
   });
 }

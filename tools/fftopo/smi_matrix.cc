@@ -22,12 +22,6 @@ struct Table {
   std::map<std::string, Row> rows;
 };
 
-std::string plain(std::string line) {
-  std::replace(line.begin(), line.end(), '|', ' ');
-  line.erase(0, std::min(line.find_first_not_of("#> \t"), line.size()));
-  return line;
-}
-
 bool is_gpu(const std::string& word) {
   return word.size() > 3 && word.rfind("GPU", 0) == 0 &&
          word.find_first_not_of("0123456789", 3) == std::string::npos;

@@ -100,7 +100,11 @@ std::string device_kind_text(const GpuKind& kind, double share = 1);
 std::string machine_file(const std::string& source, const std::string& facts, const std::string& rest);
 /// Splits at newlines; terminal colours, carriage returns and a byte order mark are taken out.
 std::vector<std::string> clean_lines(const std::string& text);
+/// Without bars, and the signs of comments and quotes in front.
+std::string plain(std::string line);
 std::vector<std::string> words_of(const std::string& line);
+/// "a, b, c".
+std::string joined(const std::vector<std::string>& words);
 /// As short as it can be written: "12.5e9".
 std::string number_text(double value, int digits = 6);
 
