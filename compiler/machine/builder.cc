@@ -100,6 +100,7 @@ void MachineBuilder::add_refinements() {
   out.copy_bandwidth = r.copy_bandwidth();
   out.reduction_bandwidth = r.reduction_bandwidth();
   out.message_overhead = r.message_overhead_ns();
+  out.links_only = r.links_only();
   if (!std::isfinite(out.overlap_slowdown) || out.overlap_slowdown < 1) {
     fail("refinements: overlap_slowdown must be 1 or more");
   }
@@ -182,6 +183,7 @@ Machine Machine::with_refinements(const Refinements& r) const {
   out.set_copy_bandwidth(r.copy_bandwidth);
   out.set_reduction_bandwidth(r.reduction_bandwidth);
   out.set_message_overhead_ns(r.message_overhead);
+  out.set_links_only(r.links_only);
   if (r == Refinements{}) file.clear_refinements();
   return MachineBuilder(file, name_).build();
 }

@@ -81,7 +81,7 @@ struct Route {
 };
 
 /// COLLECTIVES: a gradient is reduced among the replicas. SERVER: every weight is synchronised through one
-/// server, the device of its first replica.
+/// server, the device of its first replica, piece by piece: new weights go out while gradients come in.
 enum class Synchronization { kCollectives, kServer };
 
 /// What goes beyond "a transfer takes size / bandwidth and the runtime adds nothing". The defaults add
@@ -94,6 +94,7 @@ struct Refinements {
   double copy_bandwidth = 0;          // bytes per second of box copies inside a device; 0: free
   double reduction_bandwidth = 0;     // bytes per second of summing what arrived; 0: free
   Nanoseconds message_overhead = 0;   // per message, at each end
+  bool links_only = false;  // a device has any number of messages in flight; off: one at a time, in or out
 
   friend bool operator==(const Refinements&, const Refinements&) = default;
 };

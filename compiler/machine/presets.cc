@@ -181,7 +181,8 @@ const NvSwitchNode kH200 = {
     "450e9", "50e9"};
 
 const char kCollectives[] = "refinements { collectives: true }\n";
-const char kServer[] = "refinements { synchronization: SERVER }   # as the published systems did it\n";
+// As the published systems did it; a device's copy engines work on all its messages at once.
+const char kServer[] = "refinements { synchronization: SERVER links_only: true }\n";
 
 std::string named(const std::string& name, const std::string& rest) {
   return "name: \"" + name + "\"\n" + rest;

@@ -31,6 +31,8 @@ struct Slice {
 
 /// Below this, an atom is summed whole at one device.
 constexpr int64_t kSmallestSlicedBytes = 16 * 1024;
+/// A server sums a weight's gradient in this many pieces, each at least so large.
+constexpr int64_t kServerPieces = 8, kSmallestServerPiece = 4 << 20;
 
 std::vector<Addend> collect_addends(Planner& planner, std::span<const TensorWrite> writes) {
   std::vector<Addend> addends;
@@ -274,7 +276,7 @@ std::vector<Slice> owned_parts(const std::map<Box, std::set<DeviceId>>& parts) {
 }
 
 /// One slice for each device that holds addends, cut along the first axis that is long enough; small atoms
-/// whole at the first.
+/// whole at the first. For a server: all slices at the first.
 std::vector<Slice> cut_for_holders(const Planner& planner, const Atom& atom,
                                    const std::vector<Addend>& addends) {
   std::vector<DeviceId> devices;
@@ -282,13 +284,16 @@ std::vector<Slice> cut_for_holders(const Planner& planner, const Atom& atom,
     const DeviceId d = planner.instance(addends[static_cast<size_t>(a)].holders[0]).device;
     if (std::find(devices.begin(), devices.end(), d) == devices.end()) devices.push_back(d);
   }
-  const auto count = static_cast<int64_t>(devices.size());
+  const int64_t bytes = planner.bytes(atom.box);
+  auto count = static_cast<int64_t>(devices.size());
+  if (planner.server()) {
+    count = std::clamp<int64_t>(bytes / kSmallestServerPiece, 1, kServerPieces);
+    devices = std::vector<DeviceId>(static_cast<size_t>(count), devices[0]);
+  }
   int axis = 0;
   while (axis < atom.box.rank() && atom.box[axis].size() < count) ++axis;
-  if (planner.server() || count == 1 || axis == atom.box.rank() ||
-      planner.bytes(atom.box) < kSmallestSlicedBytes) {
+  if (count == 1 || axis == atom.box.rank() || bytes < kSmallestSlicedBytes)
     return {{atom.box, devices[0]}};
-  }
   std::vector<Slice> slices;
   for (int64_t i = 0; i < count; ++i) {
     Box part = atom.box;

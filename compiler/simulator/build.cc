@@ -15,7 +15,8 @@ class GraphBuilder {
 
   TaskGraph build(const Strategy& strategy) {
     const Graph& graph = problem_.graph();
-    out_.num_resources = 2 * machine_.num_devices() + machine_.num_links();
+    out_.first_link = 2 * machine_.num_devices();
+    out_.num_resources = out_.first_link + machine_.num_links();
     out_.tensors.resize(graph.tensors.size());
     keys_ = keys_of(problem_, strategy);
     for (size_t i = 0; i < graph.ops.size(); ++i) {

@@ -12,7 +12,8 @@ DeltaSimulator::DeltaSimulator(const Problem& problem, const Machine& machine, C
     : problem_(problem),
       parts_(problem, machine, costs),
       num_ops_(static_cast<int32_t>(problem.graph().ops.size())),
-      interval_(interval) {
+      interval_(interval),
+      first_link_(2 * machine.num_devices()) {
   const auto ops = static_cast<size_t>(num_ops_);
   const size_t tensors = problem.graph().tensors.size();
   runs_.resize(ops);
@@ -208,14 +209,11 @@ bool DeltaSimulator::simulate(size_t number, Nanoseconds limit) {
     const auto t = static_cast<size_t>(task);
     const Slot& slot = slots_[t];
     const std::span<const int32_t> resources(slot.resources, static_cast<size_t>(slot.num_resources));
-    Nanoseconds start = ready;
-    for (int32_t r : resources) start = std::max(start, free_[static_cast<size_t>(r)]);
-    const Nanoseconds end = start + slot.duration;
+    const Nanoseconds end = occupy(resources, first_link_, ready, slot.duration, free_);
     for (int32_t r : resources) {
       const auto i = static_cast<size_t>(r);
-      free_[i] = end;
       done_[i] += slot.duration;
-      if (work_[i] - done_[i] > limit - end) return false;
+      if (work_[i] - done_[i] > limit - free_[i]) return false;
     }
     new_ready_[t] = ready;
     new_end_[t] = end;

@@ -130,6 +130,7 @@ class DeltaSimulator {
   Parts parts_;
   int32_t num_ops_;
   int32_t interval_;
+  int32_t first_link_;  // of resources
 
   // The graph.
   std::vector<std::shared_ptr<const OpRuns>> runs_;          // by op

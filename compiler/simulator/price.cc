@@ -47,7 +47,7 @@ class Pricer {
   }
 
   void hold(DeviceId device) {
-    out_.resources.push_back(machine_.num_devices() + device.value);
+    if (!refine_.links_only) out_.resources.push_back(machine_.num_devices() + device.value);
     if (refine_.message_holds_device) out_.resources.push_back(device.value);
   }
 

@@ -27,12 +27,10 @@ Timeline simulate(const TaskGraph& graph) {
     const auto [ready, task] = queue.top();
     queue.pop();
     const auto t = static_cast<size_t>(task);
-    Nanoseconds start = ready;
-    for (int32_t r : graph.resources[t]) start = std::max(start, free[static_cast<size_t>(r)]);
-    const Nanoseconds end = start + graph.tasks[t].duration;
-    for (int32_t r : graph.resources[t]) free[static_cast<size_t>(r)] = end;
+    const Nanoseconds duration = graph.tasks[t].duration;
+    const Nanoseconds end = occupy(graph.resources[t], graph.first_link, ready, duration, free);
     out.ready[t] = ready;
-    out.start[t] = start;
+    out.start[t] = end - duration;
     out.end[t] = end;
     out.makespan = std::max(out.makespan, end);
     out.order.push_back(task);

@@ -2,8 +2,8 @@
 // device.
 //
 // Full simulation, the oracle: tasks are processed in order of (ready time, id); each starts when it is ready
-// and all its resources are free, and holds them until it ends. Ties break by task id, a function of the
-// strategy alone, so the timeline is unique.
+// and its devices are free, crosses its links as they get to it (occupy(), task_graph.h), and keeps its
+// devices until it ends. Ties break by task id, a function of the strategy alone, so the timeline is unique.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace ff {
 class Parts;
 
 struct Timeline {
-  std::vector<Nanoseconds> ready, start, end;  // by task
+  std::vector<Nanoseconds> ready, start, end;  // by task; start = end - duration
   std::vector<int32_t> order;                  // tasks by (ready, id)
   Nanoseconds makespan = 0;
 };

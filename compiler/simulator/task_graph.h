@@ -5,6 +5,7 @@
 // Resources: device d computes on resource d, communicates on D + d; link l is 2D + l.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -51,7 +52,32 @@ struct TaskGraph {
   std::vector<OpRuns> ops;                                 // by OpId
   std::vector<std::shared_ptr<const TensorPlan>> tensors;  // by TensorId; null: nobody reads or writes it
   int num_resources = 0;
+  int32_t first_link = 0;   // the resources below compute and communicate
   int64_t bytes_moved = 0;  // by messages and collectives between devices
 };
+
+/// Lets a task that is ready have its resources: it starts when all its devices are free, and crosses its
+/// links one by one as each gets to it, for its whole duration each. Returns when it is through everywhere;
+/// until then its devices are taken. (A message that waits for one link does not keep the others: packets of
+/// later messages pass. That a message takes all its links at once would let an exchange between all devices
+/// last many times as long as its busiest link does.)
+inline Nanoseconds occupy(std::span<const int32_t> resources, int32_t first_link, Nanoseconds ready,
+                          Nanoseconds duration, std::vector<Nanoseconds>& free) {
+  Nanoseconds start = ready;
+  for (int32_t r : resources) {
+    if (r < first_link) start = std::max(start, free[static_cast<size_t>(r)]);
+  }
+  Nanoseconds end = start + duration;
+  for (int32_t r : resources) {
+    if (r < first_link) continue;
+    Nanoseconds& link = free[static_cast<size_t>(r)];
+    link = std::max(link, start) + duration;
+    end = std::max(end, link);
+  }
+  for (int32_t r : resources) {
+    if (r < first_link) free[static_cast<size_t>(r)] = end;
+  }
+  return end;
+}
 
 }  // namespace ff

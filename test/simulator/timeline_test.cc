@@ -1,4 +1,4 @@
-// Timelines derived by hand. Resources: devices 0 and 1 compute on 0 and 1; the link is 2.
+// Timelines derived by hand. Resources: devices 0 and 1 compute on 0 and 1; the links are 2 and 3.
 #include "compiler/base/check.h"
 #include "compiler/simulator/parts.h"
 #include "compiler/simulator/simulator.h"
@@ -8,7 +8,7 @@ using namespace ff;
 
 namespace {
 
-constexpr int32_t kLink = 2;
+constexpr int32_t kLink = 2, kOtherLink = 3;
 
 /// A task graph from durations, resources and edges.
 class Tasks {
@@ -23,7 +23,8 @@ class Tasks {
   void edge(int32_t from, int32_t to) { after_[static_cast<size_t>(from)].push_back(to); }
 
   Timeline run() {
-    graph_.num_resources = 3;
+    graph_.num_resources = 4;
+    graph_.first_link = kLink;
     graph_.predecessors.assign(graph_.tasks.size(), 0);
     for (const auto& list : after_) {
       for (int32_t to : list) {
@@ -128,6 +129,27 @@ TEST_CASE("a link serves in order of readiness and then of number") {
   const Timeline line = t.run();
   CHECK(line.start == Times{0, 0, 23, 3, 13});
   CHECK(line.makespan == 33);
+}
+
+TEST_CASE("a message that waits for one of its links lets others pass on the rest") {
+  // The first holds link 2 from 0 to 10. The second crosses both links: 3 at once, 2 from 10 to 20. The third,
+  // over link 3, follows it there: 10 to 20. Each link is busy for 20, and that is all it takes.
+  Tasks t;
+  t.add(10, {kLink});
+  t.add(10, {kLink, kOtherLink});
+  t.add(10, {kOtherLink});
+  const Timeline line = t.run();
+  CHECK(line.start == Times{0, 10, 10});
+  CHECK(line.makespan == 20);
+}
+
+TEST_CASE("a message keeps its devices until it is through") {
+  // Link 2 is taken until 10; the message from device 0 over it ends at 14, and only then does 0 compute.
+  Tasks t;
+  t.add(10, {kLink});
+  t.add(4, {0, kLink});
+  t.add(3, {0});
+  CHECK(t.run().start == Times{0, 10, 14});
 }
 
 TEST_CASE("a gradient is synchronised beside the rest of the backward pass") {
