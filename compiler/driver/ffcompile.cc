@@ -321,12 +321,13 @@ int compile(const Flags& f) {
   }
   print_notes(model.notes);
   if (f.emit == "graph") return std::cout << to_string(model.graph), 0;
-  if (f.batchnorm == "local") throw UserError("--batchnorm local is not built yet", "use --batchnorm sync");
   const Machine machine = load_machine(f.machine);
   if (f.mode == "infer")
     throw UserError("--mode infer is not built yet", "make a training plan; it has an evaluation entry");
   std::vector<std::string> notes;
-  const Graph training = make_training_graph(model.graph, training_options(f), notes);
+  TrainingOptions options = training_options(f);
+  if (f.batchnorm == "local") options.batchnorm_groups = machine.num_devices();
+  const Graph training = make_training_graph(model.graph, options, notes);
   print_notes(notes);
   if (f.emit == "training-graph") return std::cout << to_string(training), 0;
   const Graph evaluation = make_eval_graph(training);

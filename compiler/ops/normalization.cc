@@ -10,6 +10,11 @@
 //   -> y BatchNormGradSums x, dy, scale, bias, mean, var -> dscale, dbias;   BatchNormGradData ..., dscale,
 //   dbias -> dx
 //
+// With groups=G (statistics of each G-th of the batch by itself, as data-parallel frameworks have them;
+// "ghost batch normalisation", arXiv 1705.08741) the samples of a group stay together, and so do the pixels:
+//
+//   BatchNorm(g:S, c:P, h:A, w:A) x [n/G g, c, h, w], scale [c], bias [c] -> y, mean [g, c], var [g, c]
+//
 // A fused ReLU (relu=1) is y = max(0, .); its mask is computed again from x, so that y need not be kept:
 // `bias` is read by the gradients only then.
 #include <algorithm>
@@ -22,6 +27,8 @@ namespace ff {
 namespace {
 
 bool fused_relu(const Op& op) { return op.attributes.integer("relu", 0) != 0; }
+
+int64_t groups_of(const Op& op) { return op.attributes.integer("groups", 1); }
 
 std::vector<TensorType> infer_none(const Graph&, const Op& op) {
   FF_CHECK(false) << op.type << " is made by a gradient or stage rule, which gives its outputs";
@@ -50,21 +57,36 @@ const Shape& require_channels(const Graph& g, const Op& op) {
 std::vector<TensorType> infer_batch_norm(const Graph& g, const Op& op) {
   const Shape& x = require_channels(g, op);
   const DType type = g.tensor(op.inputs[0]).dtype;
-  return {{x, type}, {{x[1]}, type}, {{x[1]}, type}};
+  const int64_t groups = groups_of(op);
+  if (groups < 1 || x[0] % groups != 0) {
+    throw UserError("a batch of " + std::to_string(x[0]) + " makes no " + std::to_string(groups) +
+                    " groups of equal size");
+  }
+  const Shape vector = groups == 1 ? Shape{x[1]} : Shape{groups, x[1]};
+  return {{x, type}, {vector, type}, {vector, type}};
 }
 
 std::vector<TensorType> infer_same(const Graph& g, const Op& op) {
   return {{require_channels(g, op), g.tensor(op.inputs[0]).dtype}};
 }
 
-/// All rows of batch normalisation: image operands on the dimensions' own axes, vectors along c. `summed`:
-/// the outputs are vectors only, sums over the other dimensions.
+/// All rows of batch normalisation: image operands on the dimensions' own axes, vectors along c, those of
+/// groups along g and c. `summed`: the outputs are vectors only, sums over the other dimensions.
 OpSpace batch_norm_space(const Graph& g, const Op& op, bool summed) {
   const Shape& x = input_shape(g, op, 0);
+  const int64_t groups = groups_of(op);
   OpSpace space = image_dims(x);
+  AccessMap image = identity_map(x.size());
+  if (groups > 1) {
+    for (size_t d = 2; d < space.dims.size(); ++d) space.dims[d].max_degree = 1;
+    space.dims[0] = {.name = "g", .role = Role::sample, .extent = groups, .max_degree = groups};
+    image.axes[0] = AxisMap::blocks(0, x[0] / groups);
+  }
   const auto map_of = [&](TensorId id) {
     if (!id.valid()) return AccessMap{};
-    return g.tensor(id).shape.size() == 1 ? vector_map(1) : identity_map(x.size());
+    const Shape& shape = g.tensor(id).shape;
+    if (shape.size() == 1) return vector_map(1);
+    return groups > 1 && shape == Shape{groups, x[1]} ? identity_map(2) : image;
   };
   for (TensorId id : op.inputs) space.inputs.push_back(map_of(id));
   for (TensorId id : op.outputs) space.outputs.push_back(map_of(id));
@@ -79,24 +101,33 @@ OpSpace whole_space(const Graph& g, const Op& op) { return batch_norm_space(g, o
 OpSpace sums_space(const Graph& g, const Op& op) { return batch_norm_space(g, op, true); }
 
 OpSpace running_space(const Graph& g, const Op& op) {
-  const int64_t channels = input_shape(g, op, 0)[0];
+  const int64_t channels = input_shape(g, op, 2)[0];
   OpSpace space;
   space.dims = {{.name = "c", .role = Role::parameter, .extent = channels, .max_degree = channels}};
   space.inputs.assign(op.inputs.size(), vector_map(0));
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    if (input_shape(g, op, i).size() == 2)
+      space.inputs[i].axes.insert(space.inputs[i].axes.begin(), AxisMap::whole());
+  }
   space.outputs.assign(op.outputs.size(), vector_map(0));
   return space;
 }
 
 std::vector<TensorType> infer_running(const Graph& g, const Op& op) {
-  require_vectors(g, op, input_shape(g, op, 0)[0]);
-  const TensorType type{input_shape(g, op, 0), g.tensor(op.inputs[0]).dtype};
-  return {type, type};
+  const Shape& state = input_shape(g, op, 2);
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    const Shape& batch = input_shape(g, op, i);
+    if (batch != state && Shape(batch.begin() + 1, batch.end()) != state)
+      throw UserError("statistics of shape " + to_string(batch) + " do not go with " + to_string(state));
+  }
+  return {{state, g.tensor(op.inputs[0]).dtype}, {state, g.tensor(op.inputs[0]).dtype}};
 }
 
 // Stages.
 
 void batch_norm_stages(const Op& op, StageBuilder& b) {
   const Graph& g = b.graph();
+  if (groups_of(op) > 1) return;  // nothing is split that needs them
   const TensorType vector{g.tensor(op.inputs[1]).shape, g.tensor(op.inputs[1]).dtype};
   const TensorId x = op.inputs[0];
   const TensorId mean = has_output(op, 1) ? op.outputs[1] : b.temporary("mean", vector);
@@ -119,6 +150,7 @@ bool written_once(const Graph& g, TensorId id) {
 
 void batch_norm_grad_stages(const Op& op, StageBuilder& b) {
   const Graph& g = b.graph();
+  if (groups_of(op) > 1) return;
   const TensorType vector{g.tensor(op.inputs[2]).shape, g.tensor(op.inputs[2]).dtype};
   std::vector<TensorId> inputs = op.inputs;
   std::vector<TensorId> sums;
@@ -175,10 +207,11 @@ void inference_gradient(const Op& op, GradientBuilder& b) {
 // Work and kernel calls.
 
 Work norm_work(const Graph& g, const Op& op, const Cell& cell) {
-  return {.flops = 4 * cells_volume(cell), .bytes = bytes_of(g, op, cell)};
+  return {.flops = 4 * static_cast<double>(cell.boxes[0].volume()), .bytes = bytes_of(g, op, cell)};
 }
 
-/// The batch normalisation kernels take epsilon, relu and 1 / (elements of a channel in the whole batch).
+/// The batch normalisation kernels take epsilon, relu, the number of the cell's groups and 1 / (elements of a
+/// channel in the whole batch, or in a group).
 KernelCall batch_norm_call(const Graph& g, const Op& op, const Cell& cell) {
   KernelCall call = call_of(g, op, cell, op.type == "BatchNormInference" ? "BatchNormNormalize" : op.type);
   const Shape& x = input_shape(g, op, 0);
@@ -186,7 +219,10 @@ KernelCall batch_norm_call(const Graph& g, const Op& op, const Cell& cell) {
   const bool frozen = op.type == "BatchNormInference" || op.type == "BatchNormNormalize" ||
                       op.type == "BatchNormInferenceGrad" || op.type == "BatchNormGradSums";
   if (!sum) call.attributes.set("epsilon", op.attributes.real("epsilon", 1e-5));
-  if (!frozen) call.attributes.set("scale", static_cast<double>(x[1]) / static_cast<double>(volume(x)));
+  const int64_t groups = groups_of(op);
+  if (!frozen)
+    call.attributes.set("scale", static_cast<double>(x[1] * groups) / static_cast<double>(volume(x)));
+  if (groups > 1) call.attributes.set("groups", cell.boxes[0][0].size() / (x[0] / groups));
   if (fused_relu(op)) call.attributes.set("relu", int64_t{1});
   return call;
 }

@@ -25,6 +25,7 @@ Graph make_eval_graph(const Graph& training) {
       const auto it = running.find(op.outputs[1]);
       FF_CHECK(it != running.end()) << "no running statistics for " << op.name;
       op.type = "BatchNormInference";
+      op.attributes.erase("groups");
       op.inputs.push_back(it->second->inputs[2]);
       op.inputs.push_back(it->second->inputs[3]);
       op.outputs.resize(1);

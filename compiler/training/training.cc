@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/base/check.h"
+#include "compiler/ops/op_table.h"
 
 namespace ff {
 namespace {
@@ -44,11 +45,27 @@ void widen(Graph& graph) {
   }
 }
 
+/// Statistics of `groups` parts of the batch, each of its own.
+void group_batch_norms(Graph& graph, int64_t groups) {
+  for (Op& op : graph.ops) {
+    if (op.type != "BatchNorm") continue;
+    op.attributes.set("groups", groups);
+    try {
+      const auto types = op_def(op.type).infer(graph, op);
+      for (size_t i : {size_t{1}, size_t{2}}) graph.tensor(op.outputs[i]).shape = types[i].shape;
+    } catch (const UserError& error) {
+      throw UserError("node '" + op.name + "': " + error.what(),
+                      "--batchnorm local takes a --batch that is a multiple of the number of devices");
+    }
+  }
+}
+
 }  // namespace
 
 Graph make_training_graph(Graph forward, const TrainingOptions& options, std::vector<std::string>& notes) {
   Graph graph = std::move(forward);
   if (options.precision == DType::f64) widen(graph);
+  if (options.batchnorm_groups > 1) group_batch_norms(graph, options.batchnorm_groups);
   attach_losses(graph, options.losses, notes);
   if (options.fuse) {
     fuse_activations(graph);

@@ -34,6 +34,7 @@ struct TrainingOptions {
   std::string optimizer = "momentum";  // sgd, momentum, adam, adamw
   DType precision = DType::f32;        // or f64: all floats
   bool fuse = true;
+  int64_t batchnorm_groups = 1;  // equal parts of the batch that BatchNorm has statistics of, each of its own
 };
 
 /// `notes` is appended to: what was fused, left frozen. UserError naming the node that has no gradient, or

@@ -94,6 +94,12 @@ for net in inference old; do
   says "$net: which is said" "statistics are frozen (training_mode 0), scale and bias are trained" "${compile[@]}" $net.onnx
   says "$net: and can be changed" "norm/running" "${compile[@]}" $net.onnx --batchnorm-mode train --emit training-graph
 done
+says "statistics of each device's samples" "groups=2} : f32[8x4x3x3] last : f32[2x4] : f32[2x4]" \
+  "${compile[@]}" training.onnx --machine cpu-2 --batchnorm local --emit training-graph
+expect 2 "${compile[@]}" training.onnx --machine cpu-4:devices=3 --batchnorm local <<'E'
+ffcompile: error: node 'norm': a batch of 8 makes no 3 groups of equal size
+hint: --batchnorm local takes a --batch that is a multiple of the number of devices
+E
 expect 0 "${compile[@]}" training.onnx --dry-run <<'E'
 model training.onnx, batch 8
 inputs:

@@ -131,6 +131,7 @@ TEST_CASE("training under a random strategy equals training on one device") {
                            "split MatMul.k",
                            "split BatchNorm.n",
                            "split BatchNorm.h",
+                           "split BatchNorm.g",
                            "split SoftmaxCrossEntropy.class",
                            "split MaxPool.h",
                            "instruction send",

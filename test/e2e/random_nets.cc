@@ -74,7 +74,9 @@ class Net {
 
   void batch_norm() {
     const int64_t c = shape()[1];
-    const OpId id = add_op(graph_, "BatchNorm" + std::to_string(count_++), "BatchNorm", {{"epsilon", 1e-5}},
+    Attributes attributes{{"epsilon", 1e-5}};
+    if (shape()[0] % 2 == 0 && rng_.below(3) == 0) attributes.set("groups", int64_t{2});
+    const OpId id = add_op(graph_, "BatchNorm" + std::to_string(count_++), "BatchNorm", attributes,
                            {x_, parameter({c}), parameter({c})});
     const Op bn = graph_.op(id);
     graph_.tensor(bn.outputs[0]).batch_axis = 0;

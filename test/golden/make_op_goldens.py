@@ -124,6 +124,15 @@ def normalizations():
         case("BatchNorm", attributes, inputs, training)
         case("BatchNormInference", attributes, {**inputs, "mean": Fixed(randn(c)), "var": Fixed(positive(c))},
              lambda x, scale, bias, mean, var: after(F.batch_norm(x, mean, var, scale, bias, False, 0, 1e-3)))
+    for shape, groups, relu in itertools.product([(4, 3, 2, 3)], (2, 4), (0, 1)):
+        c = shape[1]
+        after = torch.relu if relu else lambda y: y
+        def grouped(x, scale, bias):
+            parts = x.chunk(groups)
+            y = torch.cat([F.batch_norm(part, None, None, scale, bias, True, 0, 1e-3) for part in parts])
+            return after(y), torch.stack([p.mean((0, 2, 3)) for p in parts]), torch.stack([p.var((0, 2, 3), unbiased=False) for p in parts])
+        case("BatchNorm", {"epsilon": 1e-3, "relu": relu, "groups": groups},
+             {"x": randn(*shape), "scale": randn(c), "bias": randn(c)}, grouped)
     for channels, size in (7, 3), (5, 5), (3, 5), (4, 1), (6, 2), (5, 4):
         # An even size has one channel more before than behind in PyTorch, behind than before in ONNX.
         flip = [1] if size % 2 == 0 else []

@@ -143,11 +143,21 @@ void add_normalization(std::vector<OpCase>& out) {
           {.op = {"BatchNormInference", attributes, frozen}, .wanted = {0, 1, 2}, .positive = true});
     }
   }
-  out.push_back({.op = {"BatchNormRunning",
-                        {{"momentum", 0.75}},
-                        {{"mean", {3}}, {"var", {3}}, {"all_mean", {3}}, {"all_var", {3}}},
-                        {2, 3}},
-                 .wanted = {}});
+  for (const auto& [x, groups] : {std::pair{Shape{4, 3, 2, 3}, 2}, {Shape{6, 3}, 3}, {Shape{4, 2, 3}, 4}}) {
+    for (int64_t relu : {0, 1}) {
+      // Of few elements each: a large epsilon keeps finite differences exact.
+      const Attributes attributes{{"epsilon", 0.1}, {"relu", relu}, {"groups", int64_t{groups}}};
+      out.push_back({.op = {"BatchNorm", attributes, {{"x", x}, {"scale", {x[1]}}, {"bias", {x[1]}}}},
+                     .wanted = {0, 1, 2}});
+    }
+  }
+  for (const Shape& batch : {Shape{3}, Shape{2, 3}}) {
+    out.push_back({.op = {"BatchNormRunning",
+                          {{"momentum", 0.75}},
+                          {{"mean", batch}, {"var", batch}, {"all_mean", {3}}, {"all_var", {3}}},
+                          {2, 3}},
+                   .wanted = {}});
+  }
   for (const auto& [channels, size] : {std::pair{7, 3}, {6, 2}, {5, 4}, {3, 5}, {4, 1}}) {
     const Attributes attributes{{"size", int64_t{size}}, {"alpha", 0.7}, {"beta", 0.75}, {"bias", 1.5}};
     out.push_back({.op = {"LRN", attributes, {{"x", {1, channels, 2, 2}}}}, .wanted = {0}});

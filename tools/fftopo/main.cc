@@ -32,7 +32,7 @@ bool parse(int argc, char** argv, Flags& f) {
               "An NCCL topology dump, nvidia-smi topo -m output or nccl-tests output, told apart by content");
   line.option("--import-nccl", &f.import_nccl, "FILE.xml", "The same, if it is an NCCL topology dump");
   line.option("--import-nvidia-smi", &f.import_smi, "FILE", "The same, if it is nvidia-smi topo -m output");
-  line.option("--preset", &f.preset, "NAME", "A machine that is known by name (ffcompile --list-presets)");
+  line.option("--preset", &f.preset, "NAME", "A machine that is known by name (ffcompile --list-presets); k80-16x4:nodes=2 is a part of it");
   line.flag("--measure", &f.measure, "What ranks reach among each other: mpirun -n N fftopo --measure");
   line.group("What imports may not say");
   line.option("--gpu", &f.options.gpu, "NAME", "What the GPUs are: v100, a100-80, h100, ...");
@@ -113,7 +113,8 @@ int work(const Flags& flags, Communicator* comm) {
     return measure(*comm, flags.output);
   }
   if (!flags.preset.empty()) {
-    write_machine(preset_text(flags.preset), "", flags.output);
+    const bool cut = flags.preset.find(':') != std::string::npos;
+    write_machine(cut ? load_machine(flags.preset).text() : preset_text(flags.preset), "", flags.output);
   } else if (chosen == 1) {
     import(flags);
   } else {

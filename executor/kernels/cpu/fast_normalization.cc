@@ -9,6 +9,7 @@
 #include <cmath>
 #include <vector>
 
+#include "executor/kernels/cpu/grouped_norm.h"
 #include "executor/kernels/cpu/image.h"
 #include "executor/kernels/cpu/registry.h"
 #include "executor/kernels/cpu/simd.h"
@@ -353,13 +354,14 @@ std::unique_ptr<Kernel> make_function(const KernelCall& call) {
 }  // namespace
 
 void register_fast_normalization(Registry& registry) {
-  registry.add_fast("BatchNorm", make_function<cpu::batch_norm, reference::batch_norm<float>>);
+  registry.add_fast("BatchNorm", with_groups<make_function<cpu::batch_norm, reference::batch_norm<float>>>);
   registry.add_fast("BatchNormSum", make_function<cpu::batch_norm_sum, reference::batch_norm_sum<float>>);
   registry.add_fast("BatchNormSquares",
                     make_function<cpu::batch_norm_squares, reference::batch_norm_squares<float>>);
   registry.add_fast("BatchNormNormalize",
                     make_function<cpu::batch_norm_normalize, reference::batch_norm_normalize<float>>);
-  registry.add_fast("BatchNormGrad", make_function<cpu::batch_norm_grad, reference::batch_norm_grad<float>>);
+  registry.add_fast("BatchNormGrad",
+                    with_groups<make_function<cpu::batch_norm_grad, reference::batch_norm_grad<float>>>);
   registry.add_fast("BatchNormGradSums",
                     make_function<cpu::batch_norm_grad_sums, reference::batch_norm_grad_sums<float>>);
   registry.add_fast("BatchNormGradData",

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "executor/kernels/cpu/grouped_norm.h"
 #include "executor/kernels/cpu/image.h"
 #include "executor/kernels/cpu/registry.h"
 
@@ -187,16 +188,21 @@ void batch_norm_inference_grad(const KernelCall& call, std::span<void* const> op
   }
 }
 
-/// Operands: mean, var, then the state, in and out; the outputs' places are absent, for they are the state
-/// itself.
+/// Operands: mean, var (of groups: their means count), then the state, in and out; the outputs' places are
+/// absent, for they are the state itself.
 template <typename T>
 void batch_norm_running(const KernelCall& call, std::span<void* const> operands) {
   const T momentum = real<T>(call, "momentum");
   for (size_t i : {size_t{0}, size_t{1}}) {
     const T* batch = vector<T>(operands, i);
     T* running = vector<T>(operands, 2 + i);
-    for (int64_t c = 0; c < call.operands[i].shape[0]; ++c)
-      running[c] = running[c] * momentum + batch[c] * (T(1) - momentum);
+    const int64_t channels = call.operands[2 + i].shape[0];
+    const int64_t groups = volume(call.operands[i].shape) / channels;
+    for (int64_t c = 0; c < channels; ++c) {
+      T sum = 0;
+      for (int64_t g = 0; g < groups; ++g) sum += batch[g * channels + c];
+      running[c] = running[c] * momentum + sum / static_cast<T>(groups) * (T(1) - momentum);
+    }
   }
 }
 
@@ -265,16 +271,16 @@ void lrn_grad(const KernelCall& call, std::span<void* const> operands) {
 
 void register_reference_normalization(Registry& registry) {
   using namespace reference;
-  registry.add_reference("BatchNorm", make_loop_kernel<batch_norm<float>>,
-                         make_loop_kernel<batch_norm<double>>);
+  registry.add_reference("BatchNorm", with_groups<make_loop_kernel<batch_norm<float>>>,
+                         with_groups<make_loop_kernel<batch_norm<double>>>);
   registry.add_reference("BatchNormSum", make_loop_kernel<batch_norm_sum<float>>,
                          make_loop_kernel<batch_norm_sum<double>>);
   registry.add_reference("BatchNormSquares", make_loop_kernel<batch_norm_squares<float>>,
                          make_loop_kernel<batch_norm_squares<double>>);
   registry.add_reference("BatchNormNormalize", make_loop_kernel<batch_norm_normalize<float>>,
                          make_loop_kernel<batch_norm_normalize<double>>);
-  registry.add_reference("BatchNormGrad", make_loop_kernel<batch_norm_grad<float>>,
-                         make_loop_kernel<batch_norm_grad<double>>);
+  registry.add_reference("BatchNormGrad", with_groups<make_loop_kernel<batch_norm_grad<float>>>,
+                         with_groups<make_loop_kernel<batch_norm_grad<double>>>);
   registry.add_reference("BatchNormGradSums", make_loop_kernel<batch_norm_grad_sums<float>>,
                          make_loop_kernel<batch_norm_grad_sums<double>>);
   registry.add_reference("BatchNormGradData", make_loop_kernel<batch_norm_grad_data<float>>,
