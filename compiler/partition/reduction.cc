@@ -276,9 +276,9 @@ std::vector<Slice> owned_parts(const std::map<Box, std::set<DeviceId>>& parts) {
 }
 
 /// One slice for each device that holds addends, cut along the first axis that is long enough; small atoms
-/// whole at the first. For a server: all slices at the first.
+/// whole at the first. With a server: all slices at the first reader.
 std::vector<Slice> cut_for_holders(const Planner& planner, const Atom& atom,
-                                   const std::vector<Addend>& addends) {
+                                   const std::vector<Addend>& addends, std::span<const TensorRead> reads) {
   std::vector<DeviceId> devices;
   for (int32_t a : atom.addends) {
     const DeviceId d = planner.instance(addends[static_cast<size_t>(a)].holders[0]).device;
@@ -287,13 +287,15 @@ std::vector<Slice> cut_for_holders(const Planner& planner, const Atom& atom,
   const int64_t bytes = planner.bytes(atom.box);
   auto count = static_cast<int64_t>(devices.size());
   if (planner.server()) {
+    const auto first = std::find_if(reads.begin(), reads.end(), [&](const TensorRead& read) {
+      return !intersect(atom.box, read.box).empty();
+    });
     count = std::clamp<int64_t>(bytes / kSmallestServerPiece, 1, kServerPieces);
-    devices = std::vector<DeviceId>(static_cast<size_t>(count), devices[0]);
+    devices = std::vector<DeviceId>(static_cast<size_t>(count), first->device);
   }
   int axis = 0;
   while (axis < atom.box.rank() && atom.box[axis].size() < count) ++axis;
-  if (count == 1 || axis == atom.box.rank() || bytes < kSmallestSlicedBytes)
-    return {{atom.box, devices[0]}};
+  if (count == 1 || axis == atom.box.rank() || bytes < kSmallestSlicedBytes) return {{atom.box, devices[0]}};
   std::vector<Slice> slices;
   for (int64_t i = 0; i < count; ++i) {
     Box part = atom.box;
@@ -333,7 +335,7 @@ void reduce_atom(Planner& planner, const Atom& atom, const std::vector<Addend>& 
       if (try_reduce_scatter(planner, atom, groups, slices, values)) return;
     }
   }
-  if (slices.empty() || planner.server()) slices = cut_for_holders(planner, atom, addends);
+  if (slices.empty() || planner.server()) slices = cut_for_holders(planner, atom, addends, reads);
   for (size_t i = 0; i < slices.size(); ++i) sum_slice(planner, atom, addends, slices[i], i, values);
 }
 

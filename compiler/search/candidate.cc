@@ -55,6 +55,15 @@ std::vector<DeviceId> transposed(const std::vector<int32_t>& degrees, int32_t re
   return out;
 }
 
+/// Turns the replicas of every cell so that this device, if it has one, is the first of its own.
+void serve_from(DeviceId device, Config& config) {
+  const auto at = std::find(config.devices.begin(), config.devices.end(), device);
+  if (at == config.devices.end() || config.replicas < 2) return;
+  const auto turn = (at - config.devices.begin()) % config.replicas;
+  for (auto group = config.devices.begin(); group != config.devices.end(); group += config.replicas)
+    std::rotate(group, group + turn, group + config.replicas);
+}
+
 }  // namespace
 
 void StrategyEdit::set(OpId leader, Config config) {
@@ -80,7 +89,10 @@ bool StrategyEdit::changed() const {
 }
 
 Proposer::Proposer(const Problem& problem, const Machine& machine, Space space)
-    : problem_(problem), machine_(machine), space_(space) {
+    : problem_(problem),
+      machine_(machine),
+      space_(space),
+      servers_(machine.refinements().synchronization == Synchronization::kServer) {
   const Graph& graph = problem.graph();
   const size_t n = graph.ops.size();
   neighbours_.resize(n);
@@ -239,7 +251,8 @@ void Proposer::set(StrategyEdit& edit, OpId leader, Config config) const {
   for (OpId update : updates_of_[leader.index()]) {
     const Config& now = strategy.configs[update.index()];
     sharding.push_back(kFollows);
-    if (space_ == Space::soap || now == follow_readers(problem_, strategy, update)) continue;
+    if (space_ == Space::soap || now.replicas == follow_readers(problem_, strategy, update).replicas)
+      continue;
     const auto widest = std::max_element(now.degrees.begin(), now.degrees.end());
     if (widest != now.degrees.end()) sharding.back() = static_cast<size_t>(widest - now.degrees.begin());
   }
@@ -248,6 +261,7 @@ void Proposer::set(StrategyEdit& edit, OpId leader, Config config) const {
   for (OpId update : updates_of_[leader.index()]) {
     const size_t dim = sharding[i++];
     Config following = follow_readers(problem_, strategy, update);
+    if (servers_) serve_from(strategy.configs[update.index()].devices[0], following);
     auto shards = dim == kFollows ? std::nullopt : sharded(update, following, dim);
     edit.set(update, shards ? std::move(*shards) : std::move(following));
   }
@@ -316,6 +330,14 @@ void Proposer::shard_update(StrategyEdit& edit, Rng& rng) const {
     edit.set(update, std::move(*shards));
 }
 
+/// Another device that has the weight sums its gradient.
+void Proposer::change_server(StrategyEdit& edit, Rng& rng) const {
+  const OpId update = pick(updates_, rng);
+  Config config = edit.strategy().configs[update.index()];
+  serve_from(pick(config.devices, rng), config);
+  edit.set(update, std::move(config));
+}
+
 Strategy Proposer::random_strategy(Rng& rng) const {
   Strategy strategy{std::vector<Config>(problem_.graph().ops.size())};
   for (OpId op : movable_) strategy.configs[op.index()] = whole_on(problem_, op, {DeviceId(0)});
@@ -328,6 +350,7 @@ void Proposer::propose(StrategyEdit& edit, Rng& rng) const {
   const Strategy& current = edit.strategy();
   const int64_t kind = rng.below(100);
   if (kind < 8 && space_ == Space::full && !updates_.empty()) return shard_update(edit, rng);
+  if (kind < 20 && servers_ && !updates_.empty()) return change_server(edit, rng);
   if (movable_.empty()) return;
   const OpId op = pick(movable_, rng);
   Config config;

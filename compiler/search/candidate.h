@@ -8,7 +8,7 @@
 // A proposal is drawn from a fixed distribution over kinds. Besides the paper's (a random op, a random
 // config), which alone changes one op in a row of ops and so mostly adds communication on both sides, there
 // are moves of whole neighbourhoods: an op and the weightless ops around it, all ops of one shape, a
-// neighbour's split carried over.
+// neighbour's split carried over. Where a weight is synchronised through one server, that moves, too.
 #pragma once
 
 #include <optional>
@@ -64,11 +64,13 @@ class Proposer {
   void change_twins(StrategyEdit& edit, OpId leader, const Config& config) const;
   std::optional<Config> sharded(OpId update, const Config& following, size_t dim) const;
   void shard_update(StrategyEdit& edit, Rng& rng) const;
+  void change_server(StrategyEdit& edit, Rng& rng) const;
   int random_divisor(Rng& rng) const;
 
   const Problem& problem_;
   const Machine& machine_;
   Space space_;
+  bool servers_;  // the first replica of an update is its weight's server
   std::vector<int> divisors_;
   std::vector<OpId> movable_, updates_;
   std::vector<std::vector<OpId>> neighbours_;    // by OpId

@@ -169,7 +169,7 @@ TEST_CASE("every proposal passes Problem check and keeps to its space") {
       Rng rng(7);
       Strategy s = proposer.random_strategy(rng);
       problem.check(s);
-      bool contracted = false, replicated = false, sharded = false;
+      bool contracted = false, replicated = false, sharded = false, moved = false;
       for (int i = 0; i < 3000; ++i) {
         StrategyEdit edit(s);
         proposer.propose(edit, rng);
@@ -180,13 +180,19 @@ TEST_CASE("every proposal passes Problem check and keeps to its space") {
             contracted |=
                 s.configs[op.index()].degrees[d] > 1 && problem.space(op).dims[d].role == Role::contracted;
         }
-        for (OpId op : {net.update1, net.update2})
-          sharded |= s.configs[op.index()] != follow_readers(problem, s, op);
+        for (OpId op : {net.update1, net.update2}) {
+          const Config& update = s.configs[op.index()];
+          const Config following = follow_readers(problem, s, op);
+          sharded |= update.replicas != following.replicas;
+          moved |= update.replicas == following.replicas && update != following;
+        }
       }
       const bool expected = space == Space::full && machine.num_devices() > 1;
       CHECK(contracted == expected);
       CHECK(replicated == expected);
       CHECK(sharded == expected);
+      if (space == Space::soap)
+        CHECK(moved == (machine.refinements().synchronization == Synchronization::kServer));
     }
   }
 }

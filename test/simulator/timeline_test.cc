@@ -132,8 +132,8 @@ TEST_CASE("a link serves in order of readiness and then of number") {
 }
 
 TEST_CASE("a message that waits for one of its links lets others pass on the rest") {
-  // The first holds link 2 from 0 to 10. The second crosses both links: 3 at once, 2 from 10 to 20. The third,
-  // over link 3, follows it there: 10 to 20. Each link is busy for 20, and that is all it takes.
+  // The first holds link 2 from 0 to 10. The second crosses both links: 3 at once, 2 from 10 to 20. The
+  // third, over link 3, follows it there: 10 to 20. Each link is busy for 20, and that is all it takes.
   Tasks t;
   t.add(10, {kLink});
   t.add(10, {kLink, kOtherLink});

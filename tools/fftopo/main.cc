@@ -32,7 +32,8 @@ bool parse(int argc, char** argv, Flags& f) {
               "An NCCL topology dump, nvidia-smi topo -m output or nccl-tests output, told apart by content");
   line.option("--import-nccl", &f.import_nccl, "FILE.xml", "The same, if it is an NCCL topology dump");
   line.option("--import-nvidia-smi", &f.import_smi, "FILE", "The same, if it is nvidia-smi topo -m output");
-  line.option("--preset", &f.preset, "NAME", "A machine that is known by name (ffcompile --list-presets); k80-16x4:nodes=2 is a part of it");
+  line.option("--preset", &f.preset, "NAME",
+              "A machine that is known by name (ffcompile --list-presets); k80-16x4:nodes=2 is a part of it");
   line.flag("--measure", &f.measure, "What ranks reach among each other: mpirun -n N fftopo --measure");
   line.group("What imports may not say");
   line.option("--gpu", &f.options.gpu, "NAME", "What the GPUs are: v100, a100-80, h100, ...");
