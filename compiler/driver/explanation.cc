@@ -104,7 +104,7 @@ std::string conclusion(const Explanation& e, const Problem& problem) {
   }
   if (longer == 0) return theirs + " takes as long as " + ours + "; " + effects + ".";
   return theirs + " is faster than " + ours + ", the chosen config, by " + time_text(-longer) + "; " +
-         effects + "\nA longer search (--proposals, --budget) may find it; --strategy can give it.";
+         effects + ".\nA longer search (--proposals, --budget) may find it; --strategy can give it.";
 }
 
 }  // namespace
