@@ -1,6 +1,7 @@
 #include "compiler/driver/explanation.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <sstream>
 
 #include "compiler/base/check.h"
@@ -12,12 +13,13 @@ namespace ff {
 namespace {
 
 constexpr size_t kWidestDevices = 32;
+constexpr double kSecondsBetweenLines = 2;
 
 std::string time_text(Nanoseconds time) { return format_seconds(static_cast<double>(time) * 1e-9); }
 
 /// Devices in order; a long list is cut.
 std::string devices_text(const OpSummary& op) {
-  const std::string all = device_list(op.devices);
+  std::string all = device_list(op.devices);
   if (all.size() <= kWidestDevices) return all;
   return all.substr(0, all.rfind(',', kWidestDevices - 8)) + ",.. (" + std::to_string(op.devices.size()) +
          ")";
@@ -111,6 +113,7 @@ std::string conclusion(const Explanation& e, const Problem& problem) {
 
 std::vector<OpId> find_ops(const std::vector<std::string>& names, const Problem& problem) {
   std::vector<OpId> ops;
+  ops.reserve(names.size());
   for (const std::string& name : names) ops.push_back(find_op(name, problem));
   return ops;
 }
@@ -150,7 +153,14 @@ std::string explanation_text(const Explanation& e, const Problem& problem) {
 std::string explanations_text(const std::vector<OpId>& ops, const Strategy& strategy, const Problem& problem,
                               const Machine& machine, CostModel& costs, const SearchOptions& options) {
   if (ops.empty()) return "";
-  Explainer explainer(problem, machine, costs, options);
+  SearchOptions o = options;
+  o.progress = [last = 0.0](const SearchProgress& p) mutable {
+    if (p.seconds >= last && p.seconds - last < kSecondsBetweenLines) return;
+    last = p.seconds;
+    std::fprintf(stderr, "explain: %ld other configs tried, fastest step %s\n",
+                 static_cast<long>(p.proposals), time_text(p.best).c_str());
+  };
+  Explainer explainer(problem, machine, costs, o);
   std::string out;
   for (OpId op : ops) out += explanation_text(explainer.explain(strategy, op), problem) + "\n";
   return out +

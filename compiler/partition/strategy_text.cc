@@ -119,6 +119,7 @@ int64_t parse_integer(const std::string& text, const std::string& what) {
 
 std::string devices_to_text(const std::vector<DeviceId>& devices) {
   std::vector<int32_t> numbers;
+  numbers.reserve(devices.size());
   for (DeviceId device : devices) numbers.push_back(device.value);
   return device_list(numbers);
 }

@@ -1,6 +1,7 @@
 #include "compiler/search/explain.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <set>
 
@@ -163,11 +164,13 @@ Alternative Explainer::evaluated(const Strategy& strategy, OpId leader, const Co
 
 std::vector<Config> Explainer::fastest(const Strategy& strategy, OpId leader,
                                        const std::vector<Config>& configs, int64_t& misfits) {
+  const auto started = std::chrono::steady_clock::now();
   const std::vector<int64_t> limits = memory_limits(machine_, options_.memory_limit);
   DeltaSimulator simulator(problem_, machine_, costs_);
   simulator.reset(strategy);
   std::vector<std::pair<Nanoseconds, const Config*>> best;
   Strategy next = strategy;
+  SearchProgress progress;
   for (const Config& config : configs) {
     StrategyEdit edit(next);
     proposer_.set(edit, leader, config);
@@ -186,8 +189,13 @@ std::vector<Config> Explainer::fastest(const Strategy& strategy, OpId leader,
       simulator.reject();
     }
     edit.undo();
+    progress.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    ++progress.proposals;
+    if (!best.empty()) progress.best = best.front().first;
+    if (options_.progress) options_.progress(progress);
   }
   std::vector<Config> out;
+  out.reserve(best.size());
   for (const auto& [step, config] : best) out.push_back(*config);
   return out;
 }

@@ -5,9 +5,9 @@
 //     predicted step  1.09 ms   1.20 ms   +111.4 us (+10.2 %)
 //     ...
 //     op   type    first          second         compute   sent        memory
-//     fc1  MatMul  n:2(P) on 0-1  m:2(S) on 0-1  -6.9 us   +140.6 KiB  +188.0 KiB
+//     fc1  MatMul  n:2(P) on 0-1  m:2(S) on 0-1  +11.2 us  +275.9 KiB  +88.0 KiB
 //     ...
-//     the 22 others                              0 ns      +65.3 KiB   0 B
+//     others: 15                                 0 ns      -117.7 KiB  0 B
 //
 // What a step gains by one op alone is not in a plan: `ffcompile --explain OP` says it.
 #pragma once
