@@ -169,6 +169,7 @@ std::vector<Config> Explainer::fastest(const Strategy& strategy, OpId leader,
   DeltaSimulator simulator(problem_, machine_, costs_);
   simulator.reset(strategy);
   std::vector<std::pair<Nanoseconds, const Config*>> best;
+  std::vector<Nanoseconds> misfit_steps;
   Strategy next = strategy;
   SearchProgress progress;
   for (const Config& config : configs) {
@@ -178,7 +179,7 @@ std::vector<Config> Explainer::fastest(const Strategy& strategy, OpId leader,
         best.size() < kShown ? std::numeric_limits<Nanoseconds>::max() : best.back().first;
     if (simulator.propose(next, edit.leaders(), limit)) {
       if (simulator.overrun(limits) > 0) {
-        ++misfits;
+        misfit_steps.push_back(simulator.makespan());
       } else {
         const auto after =
             std::upper_bound(best.begin(), best.end(), simulator.makespan(),
@@ -194,6 +195,9 @@ std::vector<Config> Explainer::fastest(const Strategy& strategy, OpId leader,
     if (!best.empty()) progress.best = best.front().first;
     if (options_.progress) options_.progress(progress);
   }
+  misfits = std::count_if(misfit_steps.begin(), misfit_steps.end(), [&](Nanoseconds step) {
+    return best.size() < kShown || step <= best.back().first;
+  });
   std::vector<Config> out;
   out.reserve(best.size());
   for (const auto& [step, config] : best) out.push_back(*config);
@@ -209,6 +213,9 @@ Explanation Explainer::explain(const Strategy& strategy, OpId leader) {
   const Config data = data_parallel_config(problem_, machine_, leader);
   const auto rest = std::stable_partition(configs.begin(), configs.end(),
                                           [&](const Config& c) { return c == whole || c == data; });
+  // Many devices first: what is fast is found early, and the rest is given up early.
+  std::stable_sort(rest, configs.end(),
+                   [](const Config& a, const Config& b) { return a.devices.size() > b.devices.size(); });
   for (auto named = configs.begin(); named != rest; ++named)
     out.others.push_back(evaluated(strategy, leader, *named));
   for (const Config& config : fastest(strategy, leader, {rest, configs.end()}, out.misfits))
