@@ -16,6 +16,10 @@ std::string format(const char* pattern, double value, const char* unit) {
   return {buffer.data(), static_cast<size_t>(n)};
 }
 
+std::string signed_text(int64_t value, const std::string& magnitude) {
+  return (value > 0 ? "+" : value < 0 ? "-" : "") + magnitude;
+}
+
 }  // namespace
 
 std::string format_bytes(int64_t bytes) {
@@ -31,6 +35,14 @@ std::string format_seconds(double seconds) {
   if (seconds < 1e-3) return format("%.1f %s", seconds * 1e6, "us");
   if (seconds < 1) return format("%.2f %s", seconds * 1e3, "ms");
   return format("%.3f %s", seconds, "s");
+}
+
+std::string format_byte_difference(int64_t bytes) {
+  return signed_text(bytes, format_bytes(bytes < 0 ? -bytes : bytes));
+}
+
+std::string format_time_difference(Nanoseconds time) {
+  return signed_text(time, format_seconds(static_cast<double>(time < 0 ? -time : time) * 1e-9));
 }
 
 int64_t parse_bytes(std::string_view text, std::string_view what) {

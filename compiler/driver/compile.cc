@@ -67,18 +67,9 @@ void add_inputs(const Graph& graph, Plan& plan) {
 
 /// The table of ops: what each leader and its followers cost.
 void summarize(const Problem& problem, const Strategy& strategy, const TaskGraph& tasks, Plan& plan) {
-  constexpr char kRoles[] = {'S', 'A', 'P', 'C'};
   const Graph& graph = problem.graph();
   for (OpId leader : problem.leaders()) {
-    const Config& config = strategy.configs[leader.index()];
-    OpSummary s;
-    s.op = graph.op(leader).name;
-    s.type = graph.op(leader).type;
-    for (const IterDim& dim : problem.space(leader).dims)
-      s.dims.push_back(dim.name + ":" + kRoles[static_cast<int>(dim.role)]);
-    s.degrees.assign(config.degrees.begin(), config.degrees.end());
-    s.replicas = config.replicas;
-    for (DeviceId d : config.devices) s.devices.push_back(d.value);
+    OpSummary s = summary_of(problem, leader, strategy.configs[leader.index()]);
     for (OpId follower : problem.followers(leader)) {
       const OpRuns& runs = tasks.ops[follower.index()];
       if (!runs.active) continue;
@@ -116,6 +107,19 @@ Program lower_reference(const Problem& training, const Machine& machine, CostMod
 }
 
 }  // namespace
+
+OpSummary summary_of(const Problem& problem, OpId leader, const Config& config) {
+  constexpr char kRoles[] = {'S', 'A', 'P', 'C'};
+  OpSummary s;
+  s.op = problem.graph().op(leader).name;
+  s.type = problem.graph().op(leader).type;
+  for (const IterDim& dim : problem.space(leader).dims)
+    s.dims.push_back(dim.name + ":" + kRoles[static_cast<int>(dim.role)]);
+  s.degrees.assign(config.degrees.begin(), config.degrees.end());
+  s.replicas = config.replicas;
+  for (DeviceId d : config.devices) s.devices.push_back(d.value);
+  return s;
+}
 
 Strategy single_device(const Problem& problem) {
   Strategy out;

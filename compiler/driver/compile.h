@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/lower/lower.h"
+#include "compiler/plan/plan.h"
 #include "compiler/search/search.h"
 
 namespace ff {
@@ -21,6 +22,9 @@ Strategy carry_over(const Strategy& strategy, const Graph& graph, const Problem&
 
 /// Everything on device 0, nothing split.
 Strategy single_device(const Problem& problem);
+
+/// A leader's name, type and config, as the plan's table of ops has them; what it costs is left at zero.
+OpSummary summary_of(const Problem& problem, OpId leader, const Config& config);
 
 struct PlanParts {
   const Problem* training = nullptr;  // null: an inference plan

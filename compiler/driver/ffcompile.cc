@@ -19,6 +19,7 @@
 #include "compiler/cost/profiled_cost.h"
 #include "compiler/cost/roofline.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/explanation.h"
 #include "compiler/onnx/import.h"
 #include "compiler/partition/strategy_text.h"
 #include "compiler/plan/container.h"
@@ -46,7 +47,7 @@ struct Flags {
   int64_t batch = 0, rnn_chunk = 0, proposals = -1, chains = 4, class_axis = 1;
   uint64_t seed = 1;
   double budget = -1, label_smoothing = 0;
-  std::vector<std::string> dims, batch_axes, outputs, losses, train, freeze;
+  std::vector<std::string> dims, batch_axes, outputs, losses, train, freeze, explain;
   bool dry_run = false, list_presets = false, no_reference = false;
 };
 
@@ -99,7 +100,7 @@ bool parse_flags(int argc, char** argv, Flags& f) {
               {"mcmc", "data-parallel", "model-parallel", "expert", "optcnn", "reinforce", "exhaustive"},
               "How to look for the strategy");
   line.option("--strategy", &f.strategy, "FILE",
-              "Takes this strategy instead; with --report and no -o only scores it");
+              "Takes this strategy instead; with --report or --explain and no -o writes no plan");
   line.choice("--space", &f.space, {"full", "soap"},
               "full adds contracted splits, replicas, sharded updates to the paper's space");
   line.option("--budget", &f.budget, "SECONDS", "Stops after so long; -1: no limit");
@@ -116,6 +117,8 @@ bool parse_flags(int argc, char** argv, Flags& f) {
   line.choice("--device", &f.device, {"cpu", "cuda"}, "The backend whose kernels are asked");
   line.group("Output");
   line.option("--report", &f.report, "FILE.json", "The search report; '-' is stdout");
+  line.option("--explain", &f.explain, "OP",
+              "Says what other configs of this op would cost, and why it has its own (repeatable)");
   line.choice("--emit", &f.emit, {"plan", "graph", "training-graph", "strategy"},
               "Prints this stage and stops; plan: goes all the way");
   line.flag("--dry-run", &f.dry_run, "Inputs, outputs, parameters, unsupported nodes; no search");
@@ -227,8 +230,7 @@ Costs make_costs(const Flags& f, const Machine& machine) {
   return out;
 }
 
-SearchResult find_strategy(const Flags& f, const Problem& problem, const Machine& machine, CostModel& costs,
-                           const StrategyHashes& hashes) {
+SearchOptions search_options(const Flags& f) {
   SearchOptions o;
   o.kind = f.search;
   o.space = f.space == "soap" ? Space::soap : Space::full;
@@ -237,6 +239,12 @@ SearchResult find_strategy(const Flags& f, const Problem& problem, const Machine
   o.seed = f.seed;
   o.chains = static_cast<int>(f.chains);
   if (!f.memory_limit.empty()) o.memory_limit = parse_bytes(f.memory_limit, "--memory-limit");
+  return o;
+}
+
+SearchResult find_strategy(const Flags& f, const Problem& problem, const Machine& machine, CostModel& costs,
+                           const StrategyHashes& hashes) {
+  SearchOptions o = search_options(f);
   o.stop = &interrupted;
   o.progress = [](const SearchProgress& p) {
     static double last = 0;
@@ -314,6 +322,7 @@ void print_notes(const std::vector<std::string>& notes) {
 }
 
 int compile(const Flags& f) {
+  if (!f.explain.empty()) refuse_without_search(f.dry_run ? "--dry-run" : "--emit " + f.emit);
   ImportedModel model = import_model(f.model, import_options(f));
   if (f.dry_run) {
     std::cout << describe(model);
@@ -333,6 +342,7 @@ int compile(const Flags& f) {
   const Graph evaluation = make_eval_graph(training);
   const Problem problem(training, machine.num_devices());
   const Problem eval_problem(evaluation, machine.num_devices());
+  const std::vector<OpId> explained = find_ops(f.explain, problem);
   Costs costs = make_costs(f, machine);
   const uint64_t model_hash = hash_files(WeightReader(f.model).files());
   const StrategyHashes hashes{model_hash, machine.hash()};
@@ -341,9 +351,13 @@ int compile(const Flags& f) {
     write_text(f.report, search_report(found, {f.model, machine.name(), f.seed}, costs.model->counts()));
   }
   print_sources(costs.model->counts(), machine.name());
+  // Beside what else goes to standard output.
+  (f.emit == "strategy" || f.report == "-" ? std::cerr : std::cout)
+      << explanations_text(explained, found.best, problem, machine, *costs.model, search_options(f));
   const std::string strategy = to_text(found.best, problem, hashes);
   if (f.emit == "strategy") return std::cout << strategy, 0;
-  if (!f.strategy.empty() && !f.report.empty() && f.output.empty()) return 0;
+  const bool asked = !f.report.empty() || !f.explain.empty();
+  if (!f.strategy.empty() && asked && f.output.empty()) return 0;
   const WorkspaceQuery workspace = [&](const KernelCall& call) {
     return costs.profiler ? costs.profiler->workspace_bytes(call) : int64_t{0};
   };

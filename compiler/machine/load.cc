@@ -6,10 +6,10 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <numeric>
 #include <sstream>
 
 #include "compiler/base/check.h"
+#include "compiler/base/spelling.h"
 #include "compiler/machine/builder.h"
 
 namespace ff {
@@ -112,29 +112,10 @@ void apply_variant(machine::MachineFile& file, const std::string& variant, const
   file.set_name(file.name() + ":" + variant);
 }
 
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t above = row[j + 1];
-      row[j + 1] = std::min({above + 1, row[j] + 1, diagonal + (a[i] == b[j] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row.back();
-}
-
 [[noreturn]] void fail_unknown(const std::string& name) {
-  const std::vector<std::string> names = preset_names();
-  const auto nearest = std::min_element(names.begin(), names.end(), [&](const auto& a, const auto& b) {
-    return edit_distance(name, a) < edit_distance(name, b);
-  });
-  throw UserError(
-      "machine '" + name + "' is neither a preset nor a file; the nearest preset is '" + *nearest + "'",
-      "ffcompile --list-presets prints all of them");
+  throw UserError("machine '" + name + "' is neither a preset nor a file; the nearest preset is '" +
+                      nearest(name, preset_names()) + "'",
+                  "ffcompile --list-presets prints all of them");
 }
 
 /// The text of a preset or file; false if there is none of that name.

@@ -7,10 +7,11 @@
 #include <charconv>
 #include <cstdlib>
 #include <map>
-#include <numeric>
 
 #include "compiler/base/check.h"
+#include "compiler/base/spelling.h"
 #include "compiler/partition/strategy.pb.h"
+#include "compiler/plan/text.h"
 
 namespace ff {
 namespace {
@@ -22,29 +23,6 @@ std::string hex(uint64_t hash) {
   std::string out;
   for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[(hash >> shift) & 15];
   return out;
-}
-
-/// Insertions, deletions and replacements from one word to the other.
-size_t distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
-
-std::string nearest_of(const std::string& word, const std::vector<std::string>& words) {
-  const auto best = std::min_element(words.begin(), words.end(), [&](const auto& a, const auto& b) {
-    return distance(word, a) < distance(word, b);
-  });
-  return best == words.end() ? std::string() : *best;
 }
 
 class Errors : public google::protobuf::io::ErrorCollector {
@@ -140,19 +118,10 @@ int64_t parse_integer(const std::string& text, const std::string& what) {
 }  // namespace
 
 std::string devices_to_text(const std::vector<DeviceId>& devices) {
-  std::string out;
-  for (size_t i = 0; i < devices.size();) {
-    size_t end = i + 1;  // of the arithmetic progression from i
-    const int32_t step = end < devices.size() ? devices[end].value - devices[i].value : 0;
-    while (step != 0 && end < devices.size() && devices[end].value - devices[end - 1].value == step) ++end;
-    // Two numbers are shorter written out.
-    if (end - i < 3 && !(end - i == 2 && step == 1)) end = i + 1;
-    out += (out.empty() ? "" : ",") + std::to_string(devices[i].value);
-    if (end - i > 1) out += "-" + std::to_string(devices[end - 1].value);
-    if (end - i > 1 && step != 1) out += ":" + std::to_string(step);
-    i = end;
-  }
-  return out;
+  std::vector<int32_t> numbers;
+  numbers.reserve(devices.size());
+  for (DeviceId device : devices) numbers.push_back(device.value);
+  return device_list(numbers);
 }
 
 std::vector<DeviceId> parse_devices(const std::string& text, const std::string& what) {
@@ -219,7 +188,7 @@ Strategy parse_strategy(const std::string& text, const std::string& source, cons
     const auto at = by_name.find(op.name());
     if (at == by_name.end()) {
       throw UserError(source + ": the model has no op '" + op.name() + "' with a config of its own",
-                      "did you mean '" + nearest_of(op.name(), names) + "'?");
+                      "did you mean '" + nearest(op.name(), names) + "'?");
     }
     if (seen[at->second.index()]) throw UserError(where(source, op.name()) + "is listed twice");
     seen[at->second.index()] = true;

@@ -71,38 +71,6 @@ std::string comm_text(const Instruction& in, const std::vector<Buffer>& buffers,
   return out;
 }
 
-/// Left-aligned columns; the first row is the header.
-std::string table_text(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string out;
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
-  }
-  return out;
-}
-
-/// "n:4(S)", of dimensions that are split; "-" if none is.
-std::string degrees_text(const OpSummary& op) {
-  std::string out;
-  for (size_t i = 0; i < op.dims.size() && i < op.degrees.size(); ++i) {
-    if (op.degrees[i] == 1) continue;
-    const size_t colon = op.dims[i].find(':');
-    const std::string dim = op.dims[i].substr(0, colon);
-    const std::string role = colon == std::string::npos ? "" : "(" + op.dims[i].substr(colon + 1) + ")";
-    out += (out.empty() ? "" : " ") + dim + ":" + std::to_string(op.degrees[i]) + role;
-  }
-  if (op.replicas > 1)
-    out += (out.empty() ? "" : " ") + std::string("replicas:") + std::to_string(op.replicas);
-  return out.empty() ? "-" : out;
-}
-
 std::string idle_text(const OpSummary& op, int64_t num_devices) {
   std::vector<int32_t> idle;
   for (int32_t d = 0; d < num_devices; ++d) {
@@ -147,6 +115,52 @@ std::string program_text(const Program& program, const std::vector<std::vector<i
     out << "\n";
   }
   return out.str();
+}
+
+std::string text_table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) line += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string degrees_text(const OpSummary& op) {
+  std::string out;
+  for (size_t i = 0; i < op.dims.size() && i < op.degrees.size(); ++i) {
+    if (op.degrees[i] == 1) continue;
+    const size_t colon = op.dims[i].find(':');
+    const std::string dim = op.dims[i].substr(0, colon);
+    const std::string role = colon == std::string::npos ? "" : "(" + op.dims[i].substr(colon + 1) + ")";
+    out += (out.empty() ? "" : " ") + dim + ":" + std::to_string(op.degrees[i]) + role;
+  }
+  if (op.replicas > 1)
+    out += (out.empty() ? "" : " ") + std::string("replicas:") + std::to_string(op.replicas);
+  return out.empty() ? "-" : out;
+}
+
+std::string device_list(const std::vector<int32_t>& devices) {
+  std::string out;
+  for (size_t i = 0; i < devices.size();) {
+    size_t end = i + 1;  // of the arithmetic progression from i
+    const int32_t step = end < devices.size() ? devices[end] - devices[i] : 0;
+    while (step != 0 && end < devices.size() && devices[end] - devices[end - 1] == step) ++end;
+    // Two numbers are shorter written out.
+    if (end - i < 3 && !(end - i == 2 && step == 1)) end = i + 1;
+    out += (out.empty() ? "" : ",") + std::to_string(devices[i]);
+    if (end - i > 1) out += "-" + std::to_string(devices[end - 1]);
+    if (end - i > 1 && step != 1) out += ":" + std::to_string(step);
+    i = end;
+  }
+  return out;
 }
 
 std::string device_ranges(std::vector<int32_t> devices) {
@@ -205,7 +219,7 @@ std::string ops_table(const Plan& plan) {
                     format_bytes(op.traffic_bytes), format_bytes(op.memory_bytes),
                     idle_text(op, plan.num_devices)});
   }
-  return table_text(rows);
+  return text_table(rows);
 }
 
 std::string memory_table(const Plan& plan) {
@@ -217,7 +231,7 @@ std::string memory_table(const Plan& plan) {
                     format_bytes(program.scratch_bytes), format_bytes(program.arena_bytes()),
                     predicted ? format_bytes(plan.devices[d].live_peak_bytes) : "-"});
   }
-  std::string out = table_text(rows);
+  std::string out = text_table(rows);
   std::map<std::string, int64_t> tensors;
   for (const int32_t p : plan.program_of) {
     for (const Buffer& buffer : plan.programs[static_cast<size_t>(p)].buffers)
@@ -229,7 +243,7 @@ std::string memory_table(const Plan& plan) {
   largest.resize(std::min<size_t>(largest.size(), 20));
   rows = {{"tensor", "bytes over all devices (not all at once)"}};
   for (const auto& [tensor, bytes] : largest) rows.push_back({tensor, format_bytes(bytes)});
-  return out + "\n" + table_text(rows);
+  return out + "\n" + text_table(rows);
 }
 
 }  // namespace ff

@@ -26,6 +26,12 @@ std::string to_string(const Instruction& instruction, const std::vector<Buffer>&
 /// All buffers and entries, one line each.
 std::string program_text(const Program& program, const std::vector<std::vector<int32_t>>& groups);
 
+/// Left-aligned columns, two spaces between them; the first row is the header.
+std::string text_table(const std::vector<std::vector<std::string>>& rows);
+/// "n:4(S) replicas:2", of dimensions that are split; "-" if the op is whole.
+std::string degrees_text(const OpSummary& op);
+/// In their order, progressions as ranges: "0-3", "0-60:4", "5,2,7".
+std::string device_list(const std::vector<int32_t>& devices);
 /// "0-3,6": ascending, each once.
 std::string device_ranges(std::vector<int32_t> devices);
 

@@ -71,6 +71,29 @@ holds "a strategy for 3 of 4 devices" "${compile[@]}" linear10.onnx --machine cp
 says "the fourth is idle" "idle: 3" ffplan-dump idle.soap
 holds "it trains as one device does" start 4 ffrun idle.soap --synthetic --steps 2 --verify --quiet
 
+# Why an op is where it is, of a strategy that is given, without a plan. A kernel takes 1 us on this machine, whatever its size, a
+# message of b bytes 100 + b ns. All on device 0: the two ops and the loss end at 3 us. With a second one on device 1 too, y (800
+# bytes) is there at 1.9 us and done with at 2.9, beside the loss.
+cat >two.machine <<'E'
+name: "two"
+device_kind { name: "core" backend: CPU flops_f32: 1e15 memory_bandwidth: 1e15 memory: "1 GiB" kernel_launch_ns: 1000 }
+node { name: "box" device { name: "cpu" kind: "core" count: 2 }
+       link { name: "bus" from: "cpu0" to: "cpu1" bandwidth: 1e9 latency_ns: 100 } }
+E
+{ value input x 2 100; value output z 2 100
+  echo 'node { name: "first" op_type: "Sigmoid" input: "x" output: "y" }'
+  echo 'node { name: "second" op_type: "Sigmoid" input: "y" output: "z" }'; } | model chain.onnx 17
+echo 'default { devices: "0" }' >zero.strategy
+explain=(ffcompile chain.onnx --loss mse --machine two.machine --strategy zero.strategy --cost roofline --explain second)
+says "why an op is where it is" \
+  "replicas:2 on 0-1 takes as long as whole on 0; it sends 800 B more and keeps the busiest link 900 ns longer." "${explain[@]}"
+[[ ! -e chain.soap ]] || fail "an explanation of a strategy wrote a plan"
+"${explain[@]}" --emit strategy >explained.strategy 2>/dev/null
+ffcompile chain.onnx --loss mse --machine two.machine --strategy zero.strategy --cost roofline --emit strategy >plain.strategy
+holds "an explanation beside a strategy is not on standard output" cmp explained.strategy plain.strategy
+says "a plan is written if it is asked for" "predicted step 3.0 us" "${explain[@]}" -o chain.soap
+says "a plan differs from itself in no op" "no op differs" ffplan-dump chain.soap --diff chain.soap
+
 # A profile of one device, a machine of 16: no device is needed, and the costs say where they come from.
 holds "a profile is made" ffcompile linear6.onnx --loss softmax-cross-entropy --machine cpu-1 --profile one.profile
 says "a profile for a larger machine" "kernels as measured, of" ffcompile linear6.onnx --loss softmax-cross-entropy \

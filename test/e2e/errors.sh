@@ -88,6 +88,18 @@ expect 2 "${compile[@]}" mlp.onnx --emit task-graph <<'E'
 ffcompile: error: --emit task-graph: no such choice
 hint: did you mean 'graph'?
 E
+expect 2 "${compile[@]}" mlp.onnx --machine cpu-2 --explain fc11 <<'E'
+ffcompile: error: --explain fc11: no such op; close are 'fc1', 'fc2', 'fc3'
+hint: ffplan-dump PLAN.soap and --emit strategy list the ops
+E
+expect 2 "${compile[@]}" mlp.onnx --machine cpu-2 --explain fc1/b_grad <<'E'
+ffcompile: error: --explain fc1/b_grad: it is split as 'fc1' is
+hint: give --explain fc1
+E
+expect 2 "${compile[@]}" mlp.onnx --machine cpu-2 --explain fc1 --emit graph <<'E'
+ffcompile: error: --explain needs a strategy, and --emit graph stops before there is one
+hint: --emit strategy stops when there is one, and writes no plan
+E
 expect 2 "${compile[@]}" mlp.onnx --device cuda <<'E'
 ffcompile: error: --device cuda: this build has no CUDA kernels
 hint: use --cost roofline, or --device cpu
@@ -121,6 +133,16 @@ E
 expect 2 ffplan-dump text.soap <<'E'
 ffplan-dump: error: text.soap: not a plan file
 hint: ffcompile MODEL.onnx --machine MACHINE makes one
+E
+ffmodel lenet5 --batch 8 -o other.onnx >/dev/null 2>&1 || exit 1
+"${compile[@]}" other.onnx --machine cpu-1 --proposals 0 >/dev/null 2>&1 || fail "compile"
+hash_of() { ffplan-dump "$1" | sed -n 's/^model .*(\(.*\))/\1/p'; }
+expect 2 ffplan-dump one.soap --diff other.soap <<E
+ffplan-dump: error: --diff other.soap: a plan of another model: other.onnx ($(hash_of other.soap)); that of one.soap is mlp.onnx ($(hash_of one.soap))
+hint: compile both plans from the same ONNX file
+E
+expect 2 ffplan-dump one.soap --diff two.soap --strategy <<'E'
+ffplan-dump: error: give one of the options that choose what to show
 E
 cp one.soap flipped.soap
 printf '\xff' | dd of=flipped.soap bs=1 seek=$(($(stat -c %s flipped.soap) / 2)) conv=notrunc status=none

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler/base/spelling.h"  // nearest: what was meant
+
 namespace ff {
 
 class CommandLine {
@@ -63,9 +65,5 @@ class CommandLine {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// The word of `words` with the fewest insertions, deletions, replacements and swaps of neighbours from
-/// `word`.
-std::string nearest(const std::string& word, const std::vector<std::string>& words);
 
 }  // namespace ff

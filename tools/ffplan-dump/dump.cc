@@ -5,8 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "compiler/base/units.h"
-#include "compiler/plan/codec.h"
 #include "compiler/plan/text.h"
 
 namespace ff {
@@ -75,33 +73,6 @@ std::string instruction_title(const Instruction& in) {
   const std::string what =
       in.kind == InstructionKind::kernel ? in.call.kernel : kNames[static_cast<int>(in.kind)];
   return in.op.empty() ? what : in.op + " (" + what + ")";
-}
-
-void compare_ops(const Plan& a, const Plan& b, std::ostringstream& out) {
-  std::map<std::string, const OpSummary*> others;
-  for (const OpSummary& op : b.ops) others[op.op] = &op;
-  const auto split = [](const OpSummary& op) {
-    std::string text;
-    for (size_t i = 0; i < op.dims.size() && i < op.degrees.size(); ++i)
-      text += op.dims[i] + "=" + std::to_string(op.degrees[i]) + " ";
-    if (op.replicas > 1) text += "replicas=" + std::to_string(op.replicas) + " ";
-    std::string devices;
-    for (const int32_t d : op.devices) devices += (devices.empty() ? "" : ",") + std::to_string(d);
-    return text + "on " + devices;
-  };
-  for (const OpSummary& op : a.ops) {
-    const auto other = others.find(op.op);
-    if (other == others.end()) {
-      out << "op " << op.op << ": only in the first\n";
-      continue;
-    }
-    if (split(op) != split(*other->second))
-      out << "op " << op.op << ": " << split(op) << " | " << split(*other->second) << "\n";
-    others.erase(other);
-  }
-  for (const OpSummary& op : b.ops) {
-    if (others.contains(op.op)) out << "op " << op.op << ": only in the second\n";
-  }
 }
 
 }  // namespace
@@ -205,26 +176,6 @@ std::string plan_dot(const Plan& plan) {
     }
   }
   out << "}\n";
-  return out.str();
-}
-
-std::string plan_difference(const Plan& a, const Plan& b) {
-  std::ostringstream out;
-  const Json x = header_json(a), y = header_json(b);
-  for (const auto& [key, value] : x.items()) {
-    if (value != y[key]) out << key << ": " << value.dump() << " | " << y[key].dump() << "\n";
-  }
-  compare_ops(a, b, out);
-  if (encode_parameters(a) != encode_parameters(b)) out << "parameters differ\n";
-  for (size_t d = 0; d < std::min(a.program_of.size(), b.program_of.size()); ++d) {
-    const Program &p = program_of(a, d), &q = program_of(b, d);
-    if (encode(p) == encode(q)) continue;
-    const auto size = [](const Program& program) {
-      return (program.entries.empty() ? 0 : program.entries[0].instructions.size());
-    };
-    out << "program of device " << d << ": " << size(p) << " instructions, " << format_bytes(p.arena_bytes())
-        << " | " << size(q) << " instructions, " << format_bytes(q.arena_bytes()) << "\n";
-  }
   return out.str();
 }
 

@@ -13,8 +13,5 @@ std::string plan_json(const Plan& plan);
 std::string plan_trace(const Plan& plan);
 /// The train_step (or first entry) as a graph in dot: instructions, and who waits for or receives from whom.
 std::string plan_dot(const Plan& plan);
-/// What differs between two plans: header fields, ops split differently, programs, predictions; "" if nothing
-/// does.
-std::string plan_difference(const Plan& a, const Plan& b);
 
 }  // namespace ff

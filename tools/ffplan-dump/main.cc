@@ -6,6 +6,7 @@
 #include "compiler/plan/container.h"
 #include "compiler/plan/text.h"
 #include "tools/cli/command_line.h"
+#include "tools/ffplan-dump/difference.h"
 #include "tools/ffplan-dump/dump.h"
 
 namespace {
@@ -17,7 +18,9 @@ struct Options {
   std::string diff;
 
   int chosen() const {
-    return strategy + memory + json + dot + trace + html + program.has_value() + !diff.empty();
+    // --json with --diff is one choice.
+    return strategy + memory + (json && diff.empty()) + dot + trace + html + program.has_value() +
+           !diff.empty();
   }
 };
 
@@ -31,9 +34,17 @@ void print_program(const Options& options, const ff::Plan& plan) {
   std::cout << ff::program_text(plan.programs[number], plan.groups);
 }
 
+void print_difference(const Options& options, const ff::Plan& plan) {
+  const ff::PlanDifference difference =
+      ff::compare({options.plan, plan}, {options.diff, ff::read_plan(options.diff)});
+  std::cout << (options.json ? ff::difference_json(difference) : ff::difference_text(difference));
+}
+
 int dump(const Options& options) {
   const ff::Plan plan = ff::read_plan(options.plan);
-  if (options.strategy) {
+  if (!options.diff.empty()) {
+    print_difference(options, plan);
+  } else if (options.strategy) {
     std::cout << plan.strategy;
   } else if (options.program) {
     print_program(options, plan);
@@ -45,9 +56,6 @@ int dump(const Options& options) {
     std::cout << ff::plan_dot(plan);
   } else if (options.trace) {
     std::cout << ff::plan_trace(plan);
-  } else if (!options.diff.empty()) {
-    const std::string difference = ff::plan_difference(plan, ff::read_plan(options.diff));
-    std::cout << (difference.empty() ? "no difference\n" : difference);
   } else {
     std::cout << ff::summary_text(plan) << "\n" << ff::ops_table(plan);
   }
@@ -67,7 +75,8 @@ int run(int argc, char** argv) {
   line.flag("--dot", &options.dot, "The step as a graph, for Graphviz");
   line.flag("--trace", &options.trace, "The predicted step, as a Chrome trace");
   line.flag("--html", &options.html, "The plan as a page");
-  line.option("--diff", &options.diff, "OTHER.soap", "What differs from another plan");
+  line.option("--diff", &options.diff, "OTHER.soap",
+              "What differs from another plan, and what it is worth; with --json as JSON");
   if (!line.parse(argc, argv)) return 0;
   if (options.chosen() > 1) throw ff::UserError("give one of the options that choose what to show");
   if (options.html)
