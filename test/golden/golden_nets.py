@@ -155,6 +155,7 @@ class Case(typing.NamedTuple):
     steps: int = 5
     losses: tuple = ("softmax-cross-entropy",)  # as ffcompile takes them; graph: the network's own
     class_axis: int = 1
+    orders: int = 1  # of the samples, in which single precision computes in each of its ways
     options: tuple = None  # of ffmodel; None: exported by PyTorch
 
 
@@ -162,8 +163,8 @@ def images(new, shape, classes, rate, steps=5, **more):
     return Case(new, {"image": (shape, None)}, (shape[:1], classes), rate, steps, **more)
 
 
-def vision(name, shape, rate, steps=5, **options):
-    return images(lambda: torchvision_net(name, **options), shape, 4, rate, steps)
+def vision(name, shape, rate, steps=5, orders=1, **options):
+    return images(lambda: torchvision_net(name, **options), shape, 4, rate, steps, orders=orders)
 
 
 def written(options, inputs, labels, rate, class_axis, steps=5):
@@ -184,18 +185,18 @@ NETS = {
     "alexnet": vision("alexnet", (8, 3, 224, 224), 0.05),
     "resnet50": vision("resnet50", (8, 3, 128, 128), 0.002),
     "resnet50-first-step": vision("resnet50", (16, 3, 64, 64), 0.05, 1),
-    "resnet101": vision("resnet101", (8, 3, 96, 96), 0.002),
+    "resnet101": vision("resnet101", (8, 3, 64, 64), 0.002),
     "resnet101-first-step": vision("resnet101", (16, 3, 64, 64), 0.05, 1),
-    "mobilenet_v2": vision("mobilenet_v2", (8, 3, 96, 96), 0.01),
+    "mobilenet_v2": vision("mobilenet_v2", (16, 3, 64, 64), 0.003, orders=4),
     "mobilenet_v2-first-step": vision("mobilenet_v2", (16, 3, 64, 64), 0.05, 1),
-    "densenet121": vision("densenet121", (8, 3, 96, 96), 0.002),
-    "densenet121-first-step": vision("densenet121", (16, 3, 64, 64), 0.05, 1),
-    "inception_v3": vision("inception_v3", (8, 3, 128, 128), 0.002, init_weights=False, aux_logits=False),
+    "densenet121": vision("densenet121", (8, 3, 64, 64), 0.002),
+    "densenet121-first-step": vision("densenet121", (8, 3, 64, 64), 0.02, 1),
+    "inception_v3": vision("inception_v3", (8, 3, 96, 96), 0.002, init_weights=False, aux_logits=False),
     "inception_v3-aux-first-step": Case(
         lambda: torchvision_net("inception_v3", init_weights=False, aux_logits=True), {"image": ((4, 3, 299, 299), None)},
         ((4,), 4), 0.05, 1, losses=("softmax-cross-entropy:logits", "softmax-cross-entropy:aux_logits*0.4")),
     "vit_b_16": vision("vit_b_16", (4, 3, 64, 64), 0.002, image_size=64),
-    "vgg16": vision("vgg16", (4, 3, 224, 224), 0.02),
+    "vgg16": vision("vgg16", (2, 3, 224, 224), 0.02),
 
     "rnntc": written(RECURRENT, {"tokens": WORDS}, ((4,), 2), 2, 1, steps=8),
     "rnnlm": written(RECURRENT, {"tokens": WORDS}, WORDS, 2, -1),

@@ -172,7 +172,7 @@ def make(name, folder, ffmodel):
     state = {k: v.clone() for k, v in state.items()}
     double = in_double(case, new().train(), state, inputs, labels)
     errors = {"losses": torch.zeros(case.steps, dtype=torch.float64)} | dict.fromkeys(double[0], 0.0)
-    for way in WAYS if inputs[0].ndim == 4 else WAYS[:1] * 4:
+    for way in (WAYS if inputs[0].ndim == 4 else WAYS[:1] * 4) * case.orders:
         updates, losses = in_single(case, net, state, inputs, labels, way)
         errors["losses"] = torch.maximum(errors["losses"], (losses - double[1]).abs())
         for key, update in updates.items():

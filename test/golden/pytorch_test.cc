@@ -64,17 +64,22 @@ Plan plan_for(const std::string& model, const Golden& golden, int ranks, const s
   return plan;
 }
 
-/// What the golden's steps made: whole parameters before and after, and each step's loss.
-struct Trained {
-  ParameterValues before, after;
-  std::vector<double> losses;
-};
+/// A folder that goes with the object.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "ff-golden-XXXXXX").string();
+    FF_CHECK(mkdtemp(name.data()) != nullptr) << name;
+    path_ = name;
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
 
-float element(const std::string& bytes, size_t i) {
-  float out = 0;
-  std::memcpy(&out, bytes.data() + i * sizeof out, sizeof out);
-  return out;
-}
+ private:
+  std::filesystem::path path_;
+};
 
 float loss_of(Interpreter& interpreter) {
   float out = 0;
@@ -82,8 +87,11 @@ float loss_of(Interpreter& interpreter) {
   return out;
 }
 
-Trained train(const std::string& model, const Golden& golden, const Plan& plan) {
-  Trained out;
+/// Each step's loss; the trained model goes to `saved`, its weights as the file has them (the plan may hold
+/// them transposed, or in parts).
+std::vector<double> train(const std::string& model, const Golden& golden, const Plan& plan,
+                          const std::string& saved) {
+  std::vector<double> losses;
   run_threads(static_cast<int>(plan.programs.size()), [&](Communicator& comm) {
     WeightReader reader(model);
     const auto load =
@@ -91,31 +99,37 @@ Trained train(const std::string& model, const Golden& golden, const Plan& plan) 
     Interpreter interpreter(plan.programs[static_cast<size_t>(comm.rank())], plan.groups, comm, kernel_of,
                             {.fill_nan = true});
     load_parameters(plan.parameters, interpreter, load);
-    ParameterValues before = gather_parameters(plan.parameters, interpreter, comm).values;
     RunContext context;
     context.learning_rate = golden.learning_rate;
     context.momentum = golden.momentum;
-    std::vector<double> losses;
     for (context.step = 0; context.step < golden.steps; ++context.step) {
       fill_inputs(plan, golden, interpreter);
       interpreter.execute("train_step", context);
       if (comm.rank() == 0) losses.push_back(loss_of(interpreter));
     }
-    ParameterValues after = gather_parameters(plan.parameters, interpreter, comm).values;
-    if (comm.rank() == 0) out = {std::move(before), std::move(after), std::move(losses)};
+    const ParameterValues after = gather_parameters(plan.parameters, interpreter, comm).values;
+    if (comm.rank() == 0) write_trained(model, plan.parameters, after, saved);
   });
+  return losses;
+}
+
+std::vector<float> initializer(WeightReader& reader, const std::string& name, size_t elements) {
+  std::vector<float> out(elements);
+  Parameter whole;
+  whole.name = whole.model_name = name;
+  whole.shape = {static_cast<int64_t>(elements)};
+  reader.read(whole, Box({0}, {whole.shape[0]}), out.data());
   return out;
 }
 
 /// The error of an update as a part of what is allowed.
-double part_of_allowed(const GoldenUpdate& expected, const Trained& got) {
-  const std::string& before = got.before.at(expected.name);
-  const std::string& after = got.after.at(expected.name);
-  REQUIRE(after.size() == expected.values.size() * sizeof(float));
+double part_of_allowed(const GoldenUpdate& expected, WeightReader& model, WeightReader& trained) {
+  const std::vector<float> before = initializer(model, expected.name, expected.values.size());
+  const std::vector<float> after = initializer(trained, expected.name, expected.values.size());
   double error = 0;
   double norm = 0;
   for (size_t i = 0; i < expected.values.size(); ++i) {
-    const double update = static_cast<double>(element(after, i)) - static_cast<double>(element(before, i));
+    const double update = static_cast<double>(after[i]) - static_cast<double>(before[i]);
     error += std::pow(update - expected.values[i], 2);
     norm += std::pow(expected.values[i], 2);
   }
@@ -125,12 +139,12 @@ double part_of_allowed(const GoldenUpdate& expected, const Trained& got) {
   return std::sqrt(error) / allowed;
 }
 
-void check_losses(const Golden& golden, const Trained& got) {
-  REQUIRE(got.losses.size() == golden.step_losses.size());
-  for (size_t i = 0; i < got.losses.size(); ++i) {
-    INFO("loss of step " << i + 1 << ": " << got.losses[i] << ", PyTorch's " << golden.step_losses[i]);
+void check_losses(const Golden& golden, const std::vector<double>& got) {
+  REQUIRE(got.size() == golden.step_losses.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    INFO("loss of step " << i + 1 << ": " << got[i] << ", PyTorch's " << golden.step_losses[i]);
     // Beside it 8 units in the last place: where a single number's roundings cancel in PyTorch is chance.
-    CHECK(std::abs(got.losses[i] - golden.step_losses[i]) <=
+    CHECK(std::abs(got[i] - golden.step_losses[i]) <=
           2 * golden.step_loss_errors[i] + 1e-6 * golden.step_losses[i]);
   }
 }
@@ -142,17 +156,23 @@ void check_agreement(const std::string& folder, const std::string& net) {
       {1, "data-parallel"}, {2, "data-parallel"}, {2, "model-parallel"}};
   for (const auto& [ranks, strategy] : plans) {
     const Plan plan = plan_for(base + ".onnx", golden, ranks, strategy);
-    const Trained got = train(base + ".onnx", golden, plan);
+    const Folder folder_of_trained;
+    const std::string saved = folder_of_trained.file("trained.onnx");
+    const std::vector<double> losses = train(base + ".onnx", golden, plan, saved);
     INFO(net << ", " << strategy << " on " << ranks << " ranks");
-    check_losses(golden, got);
+    check_losses(golden, losses);
+    WeightReader model(base + ".onnx");
+    WeightReader trained(saved);
     double worst = 0;
+    std::string which;
     for (const GoldenUpdate& expected : golden.updates) {
       INFO(expected.name);
-      REQUIRE(got.after.contains(expected.name));
-      worst = std::max(worst, part_of_allowed(expected, got));
+      const double part = part_of_allowed(expected, model, trained);
+      if (part > worst) which = expected.name;
+      worst = std::max(worst, part);
     }
-    std::printf("%s, %s on %d ranks: at most %.3f of the error allowed\n", net.c_str(), strategy.c_str(),
-                ranks, worst);
+    std::printf("%s, %s on %d ranks: at most %.3f of the error allowed (%s)\n", net.c_str(), strategy.c_str(),
+                ranks, worst, which.c_str());
   }
 }
 

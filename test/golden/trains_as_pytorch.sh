@@ -17,8 +17,10 @@ fi
 FF_GOLDENS=$(mktemp -d)
 export FF_GOLDENS
 trap 'rm -rf "$FF_GOLDENS"' EXIT
+failed=()
 for name in $("${python[@]}" "$here/golden_nets.py" "$@"); do
   "${python[@]}" "$here/make_goldens.py" --out "$FF_GOLDENS" --ffmodel "$build/bin/ffmodel" "$name"
-  "$build/test/golden/test_pytorch" "what FF_GOLDENS holds trains as in PyTorch"
+  "$build/test/golden/test_pytorch" "what FF_GOLDENS holds trains as in PyTorch" || failed+=("$name")
   rm -f "$FF_GOLDENS"/*
 done
+if ((${#failed[@]})); then echo "FAILED: ${failed[*]}"; exit 1; fi
