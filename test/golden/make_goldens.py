@@ -1,24 +1,30 @@
 #!/usr/bin/python3
-"""Makes the goldens of pytorch_test.cc: networks exported by PyTorch, a batch, and what some steps of SGD with momentum do to
-their weights and running statistics in double and in single precision. Needs Debian's python3-torch and python3-onnx, the large ones python3-torchvision.
+"""Makes the goldens of pytorch_test.cc: networks exported by PyTorch or written by ffmodel, a batch, and what some steps of SGD with
+momentum do to their weights and running statistics in double and in single precision. Needs Debian's python3-torch and python3-onnx, the
+large ones python3-torchvision.
 
-    test/golden/make_goldens.py [--out FOLDER] [NAME ...]        # writes NAME.onnx and NAME.bin, into test/golden/data
+    test/golden/make_goldens.py [--out FOLDER] [--ffmodel PROGRAM] [NAME ...]    # writes NAME.onnx and NAME.bin, into test/golden/data
 
-The small networks (lenet, residual, hourglass, words, segments) are committed; torchvision's alexnet and resnet50 are made by torchvision.sh.
+The small networks (lenet, residual, hourglass, words, segments) are committed; the others are made by trains_as_pytorch.sh.
 
-NAME.bin, little-endian: int64 steps, float64 learning rate, momentum; the images (tokens, too) as float32 and the labels as int64, each after
-their int64 number of elements; then for every weight: int64 length and the bytes of its name, int64 number of elements, float64
-update in double precision (its value after the steps less before), float64 norm of (single less double precision's update), the
-largest of several runs.
+NAME.bin, little-endian, a list being its int64 length and then its elements, a text a list of bytes:
+int64 steps, float64 learning rate, momentum, int64 axis of the classes, samples in a batch (0: the file has its own); a list of texts,
+the losses as ffcompile takes them; a list of inputs, each its name, int64 1 if it is of whole numbers, and a list of float32 or int64; a list
+of float64, the loss of each step in double precision, and another, the error of single precision's; then for every weight: its name, a list
+of float64, its update in double precision (its value after the steps less before), float64 norm of (single less double precision's update).
+Errors are the largest of several runs.
 """
 import argparse
 import pathlib
 import struct
+import subprocess
 
 import onnx
 import torch
 from onnx import numpy_helper
 from torch import nn
+
+from golden_nets import DOT, NETS, NO_CLASS, SMALL, OfFile, Segments
 
 MOMENTUM = 0.9
 # How single precision is computed: memory format, and whether by oneDNN. Each rounds otherwise, and the largest of their errors is
@@ -26,217 +32,164 @@ MOMENTUM = 0.9
 WAYS = [(memory_format, onednn) for memory_format in (torch.contiguous_format, torch.channels_last) for onednn in (True, False)]
 
 
-class LeNet(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 4, 5)
-        self.conv2 = nn.Conv2d(4, 8, 3, padding=1)
-        self.fc1 = nn.Linear(8 * 2 * 2, 24)
-        self.fc2 = nn.Linear(24, 10)
-
-    def forward(self, x):
-        x = torch.max_pool2d(torch.relu(self.conv1(x)), 2)
-        x = torch.nn.functional.avg_pool2d(torch.tanh(self.conv2(x)), 2)
-        return self.fc2(torch.relu(self.fc1(torch.flatten(x, 1))))
-
-
-class Residual(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.stem = nn.Conv2d(3, 8, 3, padding=1, bias=False)
-        self.bn0 = nn.BatchNorm2d(8)
-        self.conv1 = nn.Conv2d(8, 8, 3, stride=2, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(8)
-        self.conv2 = nn.Conv2d(8, 8, 3, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(8)
-        self.down = nn.Conv2d(8, 8, 1, stride=2, bias=False)
-        self.bnd = nn.BatchNorm2d(8)
-        self.fc = nn.Linear(8, 5)
-
-    def forward(self, x):
-        x = torch.relu(self.bn0(self.stem(x)))
-        y = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
-        x = torch.relu(y + self.bnd(self.down(x)))
-        return self.fc(torch.flatten(nn.functional.adaptive_avg_pool2d(x, 1), 1))
-
-
-class Hourglass(nn.Module):
-    """Images that shrink and grow again, by all the ways that they grow in."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 4, 3, padding=1)
-        self.deep = nn.Conv2d(4, 8, 3, stride=2, padding=1)
-        self.each = nn.Conv2d(8, 8, 3, padding=1, groups=8)
-        self.up1 = nn.ConvTranspose2d(8, 4, 3, stride=2, padding=1, output_padding=1)
-        self.up2 = nn.ConvTranspose2d(8, 4, 2, stride=2, groups=2)
-        self.conv2 = nn.Conv2d(16, 4, 3)
-        self.fc = nn.Linear(5 * 7, 6)
-
-    def forward(self, x):
-        wide = torch.tanh(self.conv1(x))
-        deep = torch.tanh(self.each(torch.relu(self.deep(wide))))
-        resize = nn.functional.interpolate
-        linear = resize(deep[:, :4], scale_factor=2, mode="bilinear", align_corners=False)
-        near = resize(deep[:, 4:], scale_factor=2, mode="nearest")
-        x = torch.cat([self.up1(deep) + linear, self.up2(deep), near, wide], 1)
-        x = self.conv2(nn.functional.pad(x, (1, 1, 1, 1), mode="reflect"))
-        x = nn.functional.pixel_shuffle(torch.relu(x), 2)
-        x = resize(x, size=(9, 7), mode="bilinear", align_corners=True)
-        return self.fc(torch.flatten(resize(x, size=(5, 7), mode="bicubic", align_corners=False), 1))
-
-
-class Words(nn.Module):
-    """A classifier of texts: an embedding of tokens, whose matrix also gives the scores of the words (tied), and one of places."""
-
-    def __init__(self):
-        super().__init__()
-        self.tokens = nn.Embedding(VOCABULARY, 6)
-        self.places = nn.Embedding(5, 6)
-        self.hidden = nn.Linear(4 * 6, 6)
-
-    def forward(self, x):
-        places = torch.arange(x.shape[1]).unsqueeze(0).expand(x.shape[0], -1)
-        y = self.tokens(x) + self.places(places)
-        return torch.matmul(torch.tanh(self.hidden(torch.flatten(y, 1))), self.tokens.weight.t())
-
-
-class Segments(nn.Module):
-    """A classifier of pixels with its own loss: rare classes weigh more, pixels without a class do not count, and the lower
-    rows of the image count once more."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(2, 6, 3, padding=1)
-        self.conv2 = nn.Conv2d(6, 4, 1)
-        self.register_buffer("class_weights", torch.tensor([0.5, 1.0, 2.0, 0.75]), persistent=False)
-
-    def forward(self, x, labels):
-        scores = self.conv2(torch.tanh(self.conv1(x)))
-        options = {"weight": self.class_weights, "ignore_index": NO_CLASS}
-        whole = nn.functional.cross_entropy(scores, labels, **options)
-        pixels = nn.functional.nll_loss(torch.log_softmax(scores, 1), labels, reduction="none", **options)
-        return whole + 0.5 * pixels[:, 2:].mean()
-
-
-NO_CLASS = 255
-VOCABULARY = 11
-
-
-def torchvision_net(name):
-    import torchvision  # pylint: disable=import-outside-toplevel
-    net = getattr(torchvision.models, name)()
-    for module in net.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-    return net
-
-
-# The network, the shape of a batch, the classes that occur in it, the learning rate (such that the loss falls by a fifth), steps.
-# In ResNet-50 five steps turn single precision's rounding into changes as large as the update itself, and then any update would
-# do: its first step is there too.
-NETS = {
-    "lenet": (LeNet, (6, 1, 12, 12), 10, 0.2, 5),
-    "residual": (Residual, (6, 3, 9, 9), 5, 0.045, 5),
-    "hourglass": (Hourglass, (6, 1, 8, 6), 6, 0.3, 5),
-    "words": (Words, (6, 4), VOCABULARY, 0.02, 5),
-    "segments": (Segments, (6, 2, 5, 4), 4, 0.2, 5),
-    "alexnet": (lambda: torchvision_net("alexnet"), (8, 3, 224, 224), 4, 0.05, 5),
-    "resnet50": (lambda: torchvision_net("resnet50"), (8, 3, 128, 128), 4, 0.002, 5),
-    "resnet50-first-step": (lambda: torchvision_net("resnet50"), (16, 3, 64, 64), 4, 0.05, 1),
-}
-SMALL = ["lenet", "residual", "hourglass", "words", "segments"]
-
-
 def values(net):
     """Weights and running statistics, in double precision."""
     return {k: v.detach().double().clone() for k, v in net.state_dict().items() if not k.endswith("num_batches_tracked")}
 
 
-def of_population(net, images, before, after, steps):
+def of_population(net, inputs, before, after, steps):
     """Running variances are of samples in PyTorch, of the population in ONNX: what each step adds, by (n - 1) / n."""
     counts = {}
     hooks = [m.register_forward_pre_hook(lambda _, x, k=k: counts.__setitem__(k, x[0].numel() // x[0].shape[1]))
              for k, m in net.named_modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
-    with torch.no_grad():
-        net.eval()(images)
+    if hooks:
+        with torch.no_grad():
+            net(*inputs)
     for hook in hooks:
         hook.remove()
-    net.train()
     for name, n in counts.items():
         key = name + ".running_var"
         kept = 0.9 ** steps * before[key]
         after[key] = kept + (after[key] - kept) * (n - 1) / n
 
 
-def train(net, images, labels, rate, steps):
+def loss_of(net, case, inputs, labels):
+    """The sum of the case's losses: KIND[:OUTPUT][*WEIGHT] of each output, in their order."""
+    if case.losses == ("graph",):
+        return net(*inputs, labels)
+    outputs = net(*inputs)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    weights = [float(loss.partition("*")[2] or 1) for loss in case.losses]
+    return sum(weight * nn.functional.cross_entropy(scores.movedim(case.class_axis, 1), labels)
+               for weight, scores in zip(weights, outputs, strict=True))
+
+
+def train(net, case, inputs, labels):
+    """Each weight's update, and the loss of every step."""
     before = values(net)
-    optimizer = torch.optim.SGD(net.parameters(), lr=rate, momentum=MOMENTUM)
+    optimizer = torch.optim.SGD(net.parameters(), lr=case.rate, momentum=MOMENTUM)
     losses = []
-    for _ in range(steps):
+    for _ in range(case.steps):
         optimizer.zero_grad()
-        loss = net(images, labels) if isinstance(net, Segments) else nn.functional.cross_entropy(net(images), labels)
+        loss = loss_of(net, case, inputs, labels)
         losses.append(loss.item())
         loss.backward()
         optimizer.step()
     print("  losses", [round(v, 4) for v in losses], flush=True)
-    assert steps == 1 or losses[-1] <= 0.8 * losses[0], "the loss falls by less than a fifth"
+    assert case.steps == 1 or losses[-1] <= 0.8 * losses[0], "the loss falls by less than a fifth"
     after = values(net)
+    del optimizer
     if not isinstance(net, Segments):
-        of_population(net, images, before, after, steps)
-    return {name: after[name] - before[name] for name in after}
+        of_population(net, inputs, before, after, case.steps)
+    return {name: after[name].sub_(before.pop(name)) for name in list(after)}, torch.tensor(losses, dtype=torch.float64)
 
 
-def make(name, folder):
-    torch.manual_seed(7)
-    new_net, shape, classes, rate, steps = NETS[name]
-    net = new_net()
-    images = torch.randint(0, VOCABULARY, shape) if name == "words" else torch.randn(shape)
-    segments = name == "segments"
-    labels = torch.randint(0, classes, (shape[0], *shape[2:]) if segments else (shape[0],))
-    if segments:
+def batch(case):
+    inputs = [torch.randn(shape) if tokens is None else torch.randint(0, tokens, shape) for shape, tokens in case.inputs.values()]
+    shape, classes = case.labels
+    labels = torch.randint(0, classes, shape)
+    if case.losses == ("graph",):
         labels[torch.rand(labels.shape) < 0.2] = NO_CLASS
-    net.train()
+    return inputs, labels
+
+
+def export(net, case, inputs, labels, path):
+    """The network's file, and the weights that it begins with."""
     state = {k: v.clone() for k, v in net.state_dict().items()}
-    torch.onnx.export(net, (images, labels) if segments else images, str(folder / f"{name}.onnx"), opset_version=17,
+    own_loss = case.losses == ("graph",)
+    outputs = [loss.partition("*")[0].partition(":")[2] or "logits" for loss in case.losses]
+    torch.onnx.export(net, (*inputs, labels) if own_loss else tuple(inputs), str(path), opset_version=17,
                       training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
-                      input_names=["image", "labels"] if segments else ["image"], output_names=["loss" if segments else "logits"],
-                      dynamic_axes={"image": {0: "batch"}} if name == "words" else None)
+                      input_names=[*case.inputs, *(["labels"] if own_loss else [])], output_names=["loss"] if own_loss else outputs,
+                      dynamic_axes={"image": {0: "batch"}} if not inputs[0].is_floating_point() else None)
     # An export in training mode moves the running statistics before it writes them.
-    state |= {t.name: torch.from_numpy(numpy_helper.to_array(t).copy()) for t in onnx.load(str(folder / f"{name}.onnx")).graph.initializer
-              if t.name in state and "running_" in t.name}
-    singles = []
-    for memory_format, onednn in WAYS if images.ndim == 4 else WAYS[:1] * 4:
-        net.load_state_dict(state)
-        order = torch.randperm(shape[0])
-        with torch.backends.mkldnn.flags(enabled=onednn):
-            singles.append(train(net.to(memory_format=memory_format), images[order].to(memory_format=memory_format), labels[order], rate, steps))
-    double_net = new_net().double()
-    double_net.load_state_dict({k: v.double() if v.is_floating_point() else v for k, v in state.items()})
-    double_net.train()
-    double = train(double_net, images.double() if images.is_floating_point() else images, labels, rate, steps)
-    with open(folder / f"{name}.bin", "wb") as out:
-        out.write(struct.pack("<qdd", steps, rate, MOMENTUM))
-        out.write(struct.pack("<q", images.numel()) + images.float().numpy().tobytes())
-        out.write(struct.pack("<q", labels.numel()) + labels.numpy().tobytes())
-        blind = 0
-        for key, update in double.items():
-            error = max((single[key] - update).norm().item() for single in singles)
-            blind += 2 * error >= 0.1 * update.norm().item() and update.norm().item() > 0
-            out.write(struct.pack("<q", len(key)) + key.encode())
-            out.write(struct.pack("<q", update.numel()) + update.numpy().tobytes() + struct.pack("<d", error))
-    print(f"  an update that is wrong by a tenth would pass for {blind} of {len(double)}", flush=True)
+    return state | {t.name: torch.from_numpy(numpy_helper.to_array(t).copy()) for t in onnx.load(str(path)).graph.initializer
+                    if t.name in state and "running_" in t.name}
+
+
+def as_format(tensor, memory_format):
+    return tensor.to(memory_format=memory_format) if tensor.ndim == 4 else tensor
+
+
+def in_double(case, net, state, inputs, labels):
+    net = net.double()
+    net.load_state_dict({k: v.double() if v.is_floating_point() else v for k, v in state.items()})
+    return train(net, case, [x.double() if x.is_floating_point() else x for x in inputs], labels)
+
+
+def in_single(case, net, state, inputs, labels, way):
+    memory_format, onednn = way
+    net.load_state_dict(state)
+    order = torch.randperm(len(labels))
+    with torch.backends.mkldnn.flags(enabled=onednn):
+        net = net.to(memory_format=memory_format) if inputs[0].ndim == 4 else net
+        return train(net, case, [as_format(x[order], memory_format) for x in inputs], labels[order])
+
+
+def listed(array):
+    return struct.pack("<q", array.numel()) + array.numpy().tobytes()
+
+
+def text(string):
+    return struct.pack("<q", len(string)) + string.encode()
+
+
+def header(case, inputs, labels):
+    samples = 0 if case.losses == ("graph",) else len(labels)
+    out = struct.pack("<qddqq", case.steps, case.rate, MOMENTUM, case.class_axis, samples)
+    out += struct.pack("<q", len(case.losses)) + b"".join(map(text, case.losses))
+    named = dict(zip(case.inputs, inputs, strict=True))
+    several = len(case.losses) > 1  # then each has labels of its own
+    named |= {"labels." + loss.partition("*")[0].partition(":")[2] if several else "labels": labels for loss in case.losses}
+    out += struct.pack("<q", len(named))
+    for name, tensor in named.items():
+        whole = not tensor.is_floating_point()
+        out += text(name) + struct.pack("<q", whole) + listed(tensor if whole else tensor.float())
+    return out
+
+
+def write(path, case, inputs, labels, double, errors):
+    updates, losses = double
+    with open(path, "wb") as out:
+        out.write(header(case, inputs, labels) + listed(losses) + listed(errors["losses"]))
+        for key, update in updates.items():
+            out.write(text(key.replace(DOT, ".")) + listed(update) + struct.pack("<d", errors[key]))
+    blind = sum(2 * errors[key] >= 0.1 * update.norm().item() > 0 for key, update in updates.items())
+    print(f"  an update that is wrong by a tenth would pass for {blind} of {len(updates)}", flush=True)
+
+
+def make(name, folder, ffmodel):
+    torch.manual_seed(7)
+    case = NETS[name]
+    path = folder / f"{name}.onnx"
+    written = case.options is not None
+    if written:
+        subprocess.run([ffmodel, name, "-o", path, *case.options], check=True, stdout=subprocess.DEVNULL)
+    new = (lambda: OfFile(path)) if written else case.new
+    net = new().train()
+    inputs, labels = batch(case)
+    state = net.state_dict() if written else export(net, case, inputs, labels, path)
+    state = {k: v.clone() for k, v in state.items()}
+    double = in_double(case, new().train(), state, inputs, labels)
+    errors = {"losses": torch.zeros(case.steps, dtype=torch.float64)} | dict.fromkeys(double[0], 0.0)
+    for way in (WAYS if inputs[0].ndim == 4 else WAYS[:1] * 4) * case.orders:
+        updates, losses = in_single(case, net, state, inputs, labels, way)
+        errors["losses"] = torch.maximum(errors["losses"], (losses - double[1]).abs())
+        for key, update in updates.items():
+            errors[key] = max(errors[key], (update - double[0][key]).norm().item())
+    write(folder / f"{name}.bin", case, inputs, labels, double, errors)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent / "data")
+    parser.add_argument("--ffmodel", default="ffmodel", help="the program, for the networks that it writes")
     parser.add_argument("names", nargs="*", default=SMALL, metavar="NAME", help=f"of {', '.join(NETS)}")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name in arguments.names:
         print(name, flush=True)
-        make(name, arguments.out)
+        make(name, arguments.out, arguments.ffmodel)
 
 
 if __name__ == "__main__":

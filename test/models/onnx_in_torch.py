@@ -13,8 +13,8 @@ def attributes(node):
 def lstm(x, w, r, b, hidden, h=None, c=None):
     """Gates in the order input, output, forget, cell; one direction."""
     steps, batch, _ = x.shape
-    h = torch.zeros(batch, hidden) if h is None else h[0]
-    c = torch.zeros(batch, hidden) if c is None else c[0]
+    h = x.new_zeros(batch, hidden) if h is None else h[0]
+    c = x.new_zeros(batch, hidden) if c is None else c[0]
     wb, rb = b[0].chunk(2)
     out = []
     for t in range(steps):
