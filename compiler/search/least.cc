@@ -16,6 +16,13 @@ const Shape& shape_of(const Problem& problem, TensorId tensor) {
   return problem.graph().tensor(tensor).shape;
 }
 
+/// Whether every index of the axis' dimension alone touches the axis: then every block does.
+bool every_index_touches(const AxisMap& axis, int64_t extent, int64_t size) {
+  const Range whole{0, size};
+  return axis.stride >= 0 && extent > 0 && !intersect(unclipped(axis, {0, 1}), whole).empty() &&
+         !intersect(unclipped(axis, {extent - 1, extent}), whole).empty();
+}
+
 /// By block of the axis' dimension, whether it touches the axis.
 std::vector<char> blocks_that_touch(const OpSpace& space, const AxisMap& axis, int64_t size,
                                     const Degrees& degrees) {
@@ -39,8 +46,11 @@ std::vector<std::vector<char>> blocks_that_read(const OpSpace& space, const Acce
     for (size_t b = 0; b < touch.size(); ++b) known[b] = known[b] && touch[b];
   };
   for (size_t a = 0; a < shape.size(); ++a) {
-    if (map.axes[a].dim >= 0)
-      narrow(static_cast<size_t>(map.axes[a].dim), blocks_that_touch(space, map.axes[a], shape[a], degrees));
+    const AxisMap& axis = map.axes[a];
+    if (axis.dim < 0) continue;
+    const auto dim = static_cast<size_t>(axis.dim);
+    if (!every_index_touches(axis, space.dims[dim].extent, shape[a]))
+      narrow(dim, blocks_that_touch(space, axis, shape[a], degrees));
   }
   if (map.first_block_of >= 0) {
     std::vector<char> first(static_cast<size_t>(degrees[static_cast<size_t>(map.first_block_of)]), 0);
@@ -54,6 +64,9 @@ std::vector<std::vector<char>> blocks_that_read(const OpSpace& space, const Acce
 bool covers_axis(const OpSpace& space, const AxisMap& axis, int64_t size, const Degrees& degrees) {
   if (axis.dim < 0) return true;
   const auto dim = static_cast<size_t>(axis.dim);
+  // Without gaps between indices, blocks reach from end to end.
+  const Range all = unclipped(axis, {0, space.dims[dim].extent});
+  if (axis.stride >= 0 && axis.span >= axis.stride) return all.lo <= 0 && all.hi >= size;
   int64_t reach = 0;
   for (int64_t b = 0; b < degrees[dim]; ++b) {
     const Range part = intersect(unclipped(axis, block(space.dims[dim].extent, degrees[dim], b)), {0, size});
