@@ -15,6 +15,10 @@ std::string search_report(const SearchResult& result, const ReportHeader& header
   json["machine"] = header.machine;
   json["seed"] = header.seed;
   json["predicted_step_seconds"] = seconds(result.cost);
+  if (const auto gap = optimality_gap(result)) {
+    json["lower_bound"] = seconds(*result.lower_bound);
+    json["optimality_gap"] = *gap;
+  }
   json["baselines"] = nlohmann::ordered_json::object();
   for (const Baseline& baseline : result.baselines) {
     json["baselines"][baseline.kind] = {{"predicted_step_seconds", seconds(baseline.cost)},

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <limits>
 
 #include "compiler/base/check.h"
 #include "compiler/search/baselines.h"
+#include "compiler/search/bound.h"
 #include "compiler/search/exhaustive.h"
 #include "compiler/search/mcmc.h"
 
@@ -72,7 +74,50 @@ std::optional<Strategy> run_mcmc(const Problem& problem, const Machine& machine,
   return std::move(found.best);
 }
 
+std::optional<Strategy> run_exhaustive(const Problem& problem, const Machine& machine, CostModel& costs,
+                                       const SearchOptions& options, const std::vector<Start>& starts,
+                                       SearchResult& result) {
+  std::vector<Strategy> strategies;
+  for (const Start& start : starts) strategies.push_back(start.strategy);
+  ExhaustiveResult found = exhaustive(problem, machine, costs, strategies, options);
+  result.proposals = found.judged;
+  result.trace = std::move(found.trace);
+  result.lower_bound = found.lower_bound;
+  char number[32];
+  std::snprintf(number, sizeof number, "%.3g", found.strategies);
+  if (!found.complete) {
+    for (const Start& start : starts) {
+      if (!start.score.fits() || (found.best && start.score.cost >= found.cost)) continue;
+      found.best = start.strategy;
+      found.cost = start.score.cost;
+      result.lower_bound.reset();  // of the candidates, which this is not one of
+    }
+    result.notes.push_back("exhaustive search was stopped: the best so far of " + std::string(number) +
+                           " strategies, and how far it may be from the optimum");
+  } else if (found.best) {
+    result.notes.push_back("no other of " + std::string(number) + " strategies is faster");
+  }
+  return std::move(found.best);
+}
+
+/// Whether the bound of a space holds for this strategy.
+bool is_bounded(const Problem& problem, const Strategy& strategy, Space space) {
+  for (OpId leader : problem.leaders()) {
+    const Degrees& degrees = strategy.configs[leader.index()].degrees;
+    if (cells_of(degrees) > problem.num_devices()) return false;
+    for (size_t d = 0; d < degrees.size(); ++d) {
+      if (degrees[d] > 1 && !may_split(problem, leader, d, space)) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
+
+std::optional<double> optimality_gap(const SearchResult& result) {
+  if (!result.lower_bound) return std::nullopt;
+  return static_cast<double>(result.cost) / static_cast<double>(*result.lower_bound) - 1;
+}
 
 std::vector<int64_t> memory_limits(const Machine& machine, int64_t memory_limit) {
   std::vector<int64_t> limits;
@@ -116,7 +161,7 @@ SearchResult search(const Problem& problem, const Machine& machine, CostModel& c
       cost = start.score.cost;
     }
   } else if (options.kind == "exhaustive") {
-    best = exhaustive(simulator, options, result.proposals);
+    best = run_exhaustive(problem, machine, costs, options, starts, result);
   } else {
     best = baseline_strategy(options.kind, problem, machine);
   }
@@ -124,9 +169,12 @@ SearchResult search(const Problem& problem, const Machine& machine, CostModel& c
   problem.check(result.best);
   result.simulation = simulator.evaluate(result.best);
   result.cost = result.simulation.makespan;
+  if (!best) result.lower_bound.reset();  // of strategies that `result.best` may not be one of
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   if (!score_of(result.simulation, machine, options.memory_limit).fits())
     refuse_memory(result.simulation, machine, options.memory_limit);
+  if (options.bound && !result.lower_bound && is_bounded(problem, result.best, options.space))
+    result.lower_bound = LowerBound(problem, machine, costs, options.space).value();
   return result;
 }
 
