@@ -38,8 +38,7 @@ std::atomic<bool> interrupted{false};
 
 struct Flags {
   std::string model, machine = "cpu-1", output, mode = "train", optimizer = "momentum", batchnorm = "sync";
-  std::string batchnorm_mode = "model", precision = "f32", search = "mcmc", space = "full", cost = "measured",
-              profile;
+  std::string batchnorm_mode = "model", precision = "f32", search = "mcmc", space = "full", profile;
   std::string strategy, init, report, emit = "plan", device = "cpu", memory_limit, reduction = "mean";
   std::optional<std::string> cost_given;
   std::optional<int64_t> ignore_index;
@@ -49,6 +48,11 @@ struct Flags {
   std::vector<std::string> dims, batch_axes, outputs, losses, train, freeze;
   bool dry_run = false, list_presets = false, no_reference = false;
 };
+
+/// The kind of costs that was asked for, or the default of the machine.
+std::string cost_kind(const Flags& f, const Machine& machine) {
+  return f.cost_given.value_or(machine.kinds()[0].backend == Backend::kCpu ? "measured" : "roofline");
+}
 
 std::pair<std::string, int64_t> parse_binding(const std::string& flag, const std::string& text) {
   const size_t at = text.find('=');
@@ -192,7 +196,7 @@ struct Costs {
 Costs make_costs(const Flags& f, const Machine& machine) {
   const DeviceKind& kind = machine.kinds()[0];
   const bool cpu = kind.backend == Backend::kCpu;
-  const std::string cost = f.cost_given.value_or(cpu ? "measured" : "roofline");
+  const std::string cost = cost_kind(f, machine);
   if (f.device == "cuda")
     throw UserError("--device cuda: this build has no CUDA kernels", "use --cost roofline, or --device cpu");
   Costs out;
@@ -227,6 +231,10 @@ Costs make_costs(const Flags& f, const Machine& machine) {
   return out;
 }
 
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
+}
+
 SearchResult find_strategy(const Flags& f, const Problem& problem, const Machine& machine, CostModel& costs,
                            const StrategyHashes& hashes) {
   SearchOptions o;
@@ -245,6 +253,9 @@ SearchResult find_strategy(const Flags& f, const Problem& problem, const Machine
     std::fprintf(stderr, "search: %ld proposals, best step %s\n", static_cast<long>(p.proposals),
                  format_seconds(static_cast<double>(p.best) * 1e-9).c_str());
   };
+  // A bound asks for kernels that only a search of the space has a use for: those would be measured.
+  const bool searches = f.search == "mcmc" || f.search == "exhaustive" || f.search == "optcnn";
+  o.bound = cost_kind(f, machine) != "measured" || (searches && f.strategy.empty());
   std::vector<std::string> warnings;
   const auto read = [&](const std::string& path) {
     return parse_strategy(read_text(path), path, problem, hashes, warnings);
@@ -260,6 +271,7 @@ SearchResult find_strategy(const Flags& f, const Problem& problem, const Machine
     Simulator simulator(problem, machine, costs);
     result.simulation = simulator.evaluate(result.best);
     result.cost = result.simulation.makespan;
+    if (!is_bounded(problem, result.best, o.space)) result.lower_bound.reset();
     if (!score_of(result.simulation, machine, limit).fits()) {
       const auto& peaks = result.simulation.peak_bytes;
       throw UserError(f.strategy + ": does not fit the memory: it takes " +
@@ -272,6 +284,7 @@ SearchResult find_strategy(const Flags& f, const Problem& problem, const Machine
     result = search(problem, machine, costs, o);
   }
   for (const std::string& w : warnings) std::fprintf(stderr, "warning: %s\n", w.c_str());
+  print_notes(result.notes);
   return result;
 }
 
@@ -307,10 +320,6 @@ void print_sources(const CostCounts& counts, const std::string& machine) {
       "rates of machine %s\n",
       static_cast<long>(counts.measured), static_cast<long>(counts.interpolated),
       static_cast<long>(counts.estimated), machine.c_str());
-}
-
-void print_notes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
 }
 
 int compile(const Flags& f) {
@@ -362,6 +371,7 @@ int compile(const Flags& f) {
   std::string path = f.output;
   if (path.empty()) path = std::filesystem::path(f.model).replace_extension(".soap").string();
   write_plan(path, plan);
+  if (found.lower_bound) std::cout << gap_line(found) << "\n";
   print_summary(found, plan, path);
   return 0;
 }

@@ -10,6 +10,7 @@
 #include "compiler/search/bound.h"
 #include "compiler/search/exhaustive.h"
 #include "compiler/search/mcmc.h"
+#include "compiler/search/optcnn.h"
 
 namespace ff {
 namespace {
@@ -36,8 +37,28 @@ struct Start {
   Score score;
 };
 
+/// Redistributions that dynamic programming may price for a search that only begins with its strategy.
+constexpr double kCheapPricing = 1e5;
+
+/// OptCNN's strategy, if it is asked for or cheap; what it could not decide is said in the notes.
+std::optional<Strategy> run_optcnn(const Problem& problem, const Machine& machine, CostModel& costs,
+                                   const SearchOptions& options, SearchResult& result) {
+  const bool wanted = options.kind == "optcnn";
+  if (!wanted && options.kind != "mcmc" && options.kind != "exhaustive") return std::nullopt;
+  OptcnnModel model = optcnn_candidates(problem, machine, costs, options.space);
+  if (!wanted && pricing_effort(problem, model) > kCheapPricing) return std::nullopt;
+  OptcnnResult found = optcnn(problem, machine, costs, std::move(model));
+  if (wanted && found.guessed > 0) {
+    result.notes.push_back("the graph does not reduce to nothing by eliminating nodes and edges: " +
+                           std::to_string(found.guessed) +
+                           " ops have the config that looked cheapest, the others the best beside them");
+  }
+  return std::move(found.strategy);
+}
+
 /// Every baseline, the given strategy and a random one, best first (the given one before all).
-std::vector<Start> starts_of(Simulator& simulator, const SearchOptions& options, SearchResult& result) {
+std::vector<Start> starts_of(Simulator& simulator, CostModel& costs, const SearchOptions& options,
+                             SearchResult& result) {
   const Problem& problem = simulator.problem();
   const Machine& machine = simulator.machine();
   std::vector<Start> starts;
@@ -45,10 +66,14 @@ std::vector<Start> starts_of(Simulator& simulator, const SearchOptions& options,
     const Score score = score_of(simulator.evaluate(strategy), machine, options.memory_limit);
     starts.push_back({kind, std::move(strategy), score});
   };
-  for (const char* kind : {"data-parallel", "model-parallel", "expert"}) {
-    add(kind, baseline_strategy(kind, problem, machine));
+  const auto add_baseline = [&](const std::string& kind, Strategy strategy) {
+    add(kind, std::move(strategy));
     result.baselines.push_back({kind, starts.back().score.cost, starts.back().score.fits()});
-  }
+  };
+  for (const char* kind : {"data-parallel", "model-parallel", "expert"})
+    add_baseline(kind, baseline_strategy(kind, problem, machine));
+  if (auto strategy = run_optcnn(problem, machine, costs, options, result))
+    add_baseline("optcnn", std::move(*strategy));
   Rng rng(counter_random(options.seed, 0, 0));
   add("random", Proposer(problem, machine, options.space).random_strategy(rng));
   std::stable_sort(starts.begin(), starts.end(),
@@ -100,7 +125,8 @@ std::optional<Strategy> run_exhaustive(const Problem& problem, const Machine& ma
   return std::move(found.best);
 }
 
-/// Whether the bound of a space holds for this strategy.
+}  // namespace
+
 bool is_bounded(const Problem& problem, const Strategy& strategy, Space space) {
   for (OpId leader : problem.leaders()) {
     const Degrees& degrees = strategy.configs[leader.index()].degrees;
@@ -111,8 +137,6 @@ bool is_bounded(const Problem& problem, const Strategy& strategy, Space space) {
   }
   return true;
 }
-
-}  // namespace
 
 std::optional<double> optimality_gap(const SearchResult& result) {
   if (!result.lower_bound) return std::nullopt;
@@ -140,7 +164,7 @@ Strategy baseline_strategy(const std::string& kind, const Problem& problem, cons
   if (kind == "model-parallel") return model_parallel(problem, machine);
   if (kind == "expert") return expert(problem, machine);
   throw UserError("--search " + kind + " is not built in",
-                  "use mcmc, data-parallel, model-parallel, expert or exhaustive");
+                  "use mcmc, data-parallel, model-parallel, expert, optcnn or exhaustive");
 }
 
 SearchResult search(const Problem& problem, const Machine& machine, CostModel& costs,
@@ -148,7 +172,7 @@ SearchResult search(const Problem& problem, const Machine& machine, CostModel& c
   const auto started = std::chrono::steady_clock::now();
   SearchResult result;
   Simulator simulator(problem, machine, costs);
-  std::vector<Start> starts = starts_of(simulator, options, result);
+  std::vector<Start> starts = starts_of(simulator, costs, options, result);
   std::optional<Strategy> best;
   Strategy leanest = starts.front().strategy;
   if (options.kind == "mcmc") {
@@ -162,6 +186,10 @@ SearchResult search(const Problem& problem, const Machine& machine, CostModel& c
     }
   } else if (options.kind == "exhaustive") {
     best = run_exhaustive(problem, machine, costs, options, starts, result);
+  } else if (options.kind == "optcnn") {
+    best = std::find_if(starts.begin(), starts.end(), [](const Start& s) {
+             return s.kind == "optcnn";
+           })->strategy;
   } else {
     best = baseline_strategy(options.kind, problem, machine);
   }

@@ -3,7 +3,8 @@
 //   SearchResult r = search(problem, machine, costs, {.kind = "mcmc", .proposals = 10'000, .seed = 1});
 //   r.cost                              // nanoseconds a step
 //   r.baselines                         // what data parallelism and the others take
-//   r.lower_bound                       // what no strategy beats: r.cost / *r.lower_bound - 1 may be left to gain
+//   r.lower_bound                       // what no strategy beats: r.cost / *r.lower_bound - 1 may be left to
+//   gain
 //
 // Between a training graph and lowering; it sees strategies through the simulator only.
 #pragma once
@@ -26,7 +27,7 @@ struct SearchProgress {
 };
 
 struct SearchOptions {
-  std::string kind = "mcmc";  // or data-parallel, model-parallel, expert, exhaustive
+  std::string kind = "mcmc";  // or data-parallel, model-parallel, expert, optcnn, exhaustive
   Space space = Space::full;
   int64_t proposals =
       -1;  // stop after so many; -1: when the last half of them brought nothing, 500 an op at most
@@ -77,6 +78,8 @@ struct Score {
   double penalised() const { return static_cast<double>(cost) * (1 + 10 * over); }
 };
 
+/// Whether a lower bound of this space holds for the strategy.
+bool is_bounded(const Problem& problem, const Strategy& strategy, Space space);
 /// What the best may be away from the optimum at most, as a part of the bound; nothing without a bound.
 std::optional<double> optimality_gap(const SearchResult& result);
 

@@ -260,11 +260,12 @@ TEST_CASE("without proposals the best of the starts is the result") {
   for (SearchOptions options : {SearchOptions{.proposals = 0}, SearchOptions{.budget_seconds = 0}}) {
     const SearchResult r = search(problem, machine, costs, options);
     CHECK(r.proposals == 0);
-    REQUIRE(r.baselines.size() == 3);
+    REQUIRE(r.baselines.size() == 4);
     for (const Baseline& b : r.baselines) CHECK(r.cost <= b.cost);
     const std::string report = search_report(r, {"net", "cpu-4", 1}, costs.counts());
-    for (const char* name : {"predicted_step_seconds", "baselines", "data-parallel", "proposals_per_second",
-                             "peak_bytes", "bytes_moved", "estimated", "tasks", "seed"})
+    for (const char* name :
+         {"predicted_step_seconds", "lower_bound", "optimality_gap", "baselines", "data-parallel", "optcnn",
+          "proposals_per_second", "peak_bytes", "bytes_moved", "estimated", "tasks", "seed"})
       CHECK(says(report, name));
   }
 }
