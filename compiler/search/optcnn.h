@@ -1,5 +1,6 @@
 // OptCNN: the strategy with the least sum of op times and transfer times, by dynamic programming (Jia, Lin,
-// Qi, Aiken, ICML 2018). Nothing overlaps in that sum; what the simulator says of the strategy is less.
+// Qi, Aiken, ICML 2018). In that sum nothing overlaps, and a tensor with several readers is sent to each by
+// itself: the simulator says mostly less of the strategy.
 //
 //   conv -> pool -> fc on 4 devices: each op costs its forward and backward pass, the reduction of its
 //   weight's gradient and the update, under each candidate; conv -> pool and pool -> fc cost the
