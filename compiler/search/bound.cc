@@ -233,6 +233,7 @@ void LowerBound::pass_set_op(OpId op) {
 void LowerBound::pass_free_op(OpId op) {
   const auto& forms = least_[problem_.graph().op(op).config_of.index()]->forms;
   const auto& inputs = problem_.graph().op(op).inputs;
+  Nanoseconds earliest = kNever;
   for (size_t f = 0; f < forms.size(); ++f) {
     const LeastOp& least = forms[f].ops[place_[op.index()]];
     if (!least.active) continue;
@@ -246,7 +247,11 @@ void LowerBound::pass_free_op(OpId op) {
       start = std::min(start, latest);
     }
     form_ends_[op.index()][f] = start + least.time;
+    earliest = std::min(earliest, start);
   }
+  const OpId leader = problem_.graph().op(op).config_of;
+  const Nanoseconds work = least_[leader.index()]->op_work[place_[op.index()]];
+  if (work > 0) shared_.push_back({0, earliest, work});
 }
 
 /// Of every resource: tasks that begin at h or later end no earlier than h and all their durations.
@@ -263,10 +268,25 @@ Nanoseconds LowerBound::largest_load() {
   return bound;
 }
 
+/// Of all devices together, the work of free ops included.
+Nanoseconds LowerBound::largest_share() {
+  for (const Load& load : loads_) {
+    if (load.resource < machine_.num_devices()) shared_.push_back(load);
+  }
+  std::sort(shared_.begin(), shared_.end(), [](const Load& a, const Load& b) { return a.head > b.head; });
+  Nanoseconds bound = 0, sum = 0;
+  for (const Load& load : shared_) {
+    sum += load.duration;
+    bound = std::max(bound, load.head + (sum + machine_.num_devices() - 1) / machine_.num_devices());
+  }
+  return bound;
+}
+
 Nanoseconds LowerBound::value() {
   const Graph& graph = problem_.graph();
   path_ = 0;
   loads_.clear();
+  shared_.clear();
   passed_.assign(graph.tensors.size(), 0);
   for (size_t i = 0; i < graph.ops.size(); ++i) {
     if (is_set(graph.ops[i].config_of)) {
@@ -301,7 +321,7 @@ Nanoseconds LowerBound::value() {
   for (int d = 0; d < machine_.num_devices(); ++d) work += work_[static_cast<size_t>(d)];
   const Nanoseconds share = (work + machine_.num_devices() - 1) / machine_.num_devices();
   const Nanoseconds most = *std::max_element(work_.begin(), work_.end());
-  return std::max({path_, share, most, largest_load()});
+  return std::max({path_, share, most, largest_load(), largest_share()});
 }
 
 }  // namespace ff

@@ -15,7 +15,8 @@
 //   path    an op waits for what it reads. Where both ends of a tensor are set, its redistribution is planned
 //           and priced as the simulator does; where not, a run of the reader waits for the earliest run of
 //           each op that writes all of the tensor, and nothing is said of messages;
-//   both    tasks that cannot begin before h take h and their own time on the resource they share.
+//   both    tasks that cannot begin before h end no earlier than h and their own time on the resource they
+//           share, and all such work on devices no earlier than h and an even share of it.
 // An op that is free takes what it takes at the least (least.h). Admissible because the simulator gives a
 // task its duration whatever else happens, starts it after its predecessors, and lets one task at a time have
 // a resource. Traffic between free ops is left out: for each pair of ops some config needs none.
@@ -41,7 +42,6 @@ class LowerBound {
   Nanoseconds value();
   /// Of the completions of a strategy in which configs without devices are free; what was set is forgotten.
   Nanoseconds value(const Strategy& partial);
-
  private:
   /// The writers of a tensor that one leader leads: places in followers(leader), and which output it is.
   struct Writers {
@@ -72,6 +72,7 @@ class LowerBound {
   Nanoseconds end_of(TensorId tensor, const TensorPart::Node& node) const;
   Nanoseconds start_of(TensorId tensor, int32_t owner, int32_t index) const;
   Nanoseconds largest_load();
+  Nanoseconds largest_share();
   bool is_set(OpId leader) const { return set_[leader.index()] != 0; }
 
   const Problem& problem_;
@@ -98,6 +99,7 @@ class LowerBound {
   std::vector<std::vector<Nanoseconds>> step_ends_;  // by tensor
   std::vector<char> passed_;                         // by tensor: its steps have their ends
   std::vector<Load> loads_;
+  std::vector<Load> shared_;  // of any device
   Nanoseconds path_ = 0;
 };
 
