@@ -101,13 +101,14 @@ bool parse_flags(int argc, char** argv, Flags& f) {
   line.group("Search");
   line.choice("--search", &f.search,
               {"mcmc", "data-parallel", "model-parallel", "expert", "optcnn", "reinforce", "exhaustive"},
-              "How to look for the strategy");
+              "How to look for the strategy; exhaustive proves the best, or says how near it came");
   line.option("--strategy", &f.strategy, "FILE",
               "Takes this strategy instead; with --report and no -o only scores it");
   line.choice("--space", &f.space, {"full", "soap"},
               "full adds contracted splits, replicas, sharded updates to the paper's space");
   line.option("--budget", &f.budget, "SECONDS", "Stops after so long; -1: no limit");
-  line.option("--proposals", &f.proposals, "N", "Stops after so many; -1: when half of them brought nothing");
+  line.option("--proposals", &f.proposals, "N",
+              "Stops after so many; -1: when half of them brought nothing (exhaustive: at the end)");
   line.option("--seed", &f.seed, "N", "Of the search");
   line.option("--chains", &f.chains, "N", "Independent walks");
   line.option("--init", &f.init, "FILE", "A strategy to start from");
@@ -253,9 +254,9 @@ SearchResult find_strategy(const Flags& f, const Problem& problem, const Machine
     std::fprintf(stderr, "search: %ld proposals, best step %s\n", static_cast<long>(p.proposals),
                  format_seconds(static_cast<double>(p.best) * 1e-9).c_str());
   };
-  // A bound asks for kernels that only a search of the space has a use for: those would be measured.
+  // Measuring all kernels of the space takes minutes for a large model: for a search without a limit only.
   const bool searches = f.search == "mcmc" || f.search == "exhaustive" || f.search == "optcnn";
-  o.bound = cost_kind(f, machine) != "measured" || (searches && f.strategy.empty());
+  o.price_all = cost_kind(f, machine) != "measured" || (searches && f.strategy.empty() && f.budget < 0);
   std::vector<std::string> warnings;
   const auto read = [&](const std::string& path) {
     return parse_strategy(read_text(path), path, problem, hashes, warnings);

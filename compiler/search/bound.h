@@ -42,6 +42,7 @@ class LowerBound {
   Nanoseconds value();
   /// Of the completions of a strategy in which configs without devices are free; what was set is forgotten.
   Nanoseconds value(const Strategy& partial);
+
  private:
   /// The writers of a tensor that one leader leads: places in followers(leader), and which output it is.
   struct Writers {

@@ -44,7 +44,8 @@ constexpr double kCheapPricing = 1e5;
 std::optional<Strategy> run_optcnn(const Problem& problem, const Machine& machine, CostModel& costs,
                                    const SearchOptions& options, SearchResult& result) {
   const bool wanted = options.kind == "optcnn";
-  if (!wanted && options.kind != "mcmc" && options.kind != "exhaustive") return std::nullopt;
+  const bool walks = options.kind == "mcmc" || options.kind == "exhaustive";
+  if (!wanted && !(walks && options.price_all)) return std::nullopt;
   OptcnnModel model = optcnn_candidates(problem, machine, costs, options.space);
   if (!wanted && pricing_effort(problem, model) > kCheapPricing) return std::nullopt;
   OptcnnResult found = optcnn(problem, machine, costs, std::move(model));
@@ -86,12 +87,17 @@ std::vector<Start> starts_of(Simulator& simulator, CostModel& costs, const Searc
   return starts;
 }
 
+std::vector<Strategy> strategies_of(const std::vector<Start>& starts) {
+  std::vector<Strategy> strategies;
+  strategies.reserve(starts.size());
+  for (const Start& start : starts) strategies.push_back(start.strategy);
+  return strategies;
+}
+
 std::optional<Strategy> run_mcmc(const Problem& problem, const Machine& machine, CostModel& costs,
                                  const SearchOptions& options, const std::vector<Start>& starts,
                                  SearchResult& result, Strategy& leanest) {
-  std::vector<Strategy> strategies;
-  for (const Start& start : starts) strategies.push_back(start.strategy);
-  McmcResult found = mcmc(problem, machine, costs, strategies, options);
+  McmcResult found = mcmc(problem, machine, costs, strategies_of(starts), options);
   result.proposals = found.proposals;
   result.accepted = found.accepted;
   result.trace = std::move(found.trace);
@@ -102,9 +108,7 @@ std::optional<Strategy> run_mcmc(const Problem& problem, const Machine& machine,
 std::optional<Strategy> run_exhaustive(const Problem& problem, const Machine& machine, CostModel& costs,
                                        const SearchOptions& options, const std::vector<Start>& starts,
                                        SearchResult& result) {
-  std::vector<Strategy> strategies;
-  for (const Start& start : starts) strategies.push_back(start.strategy);
-  ExhaustiveResult found = exhaustive(problem, machine, costs, strategies, options);
+  ExhaustiveResult found = exhaustive(problem, machine, costs, strategies_of(starts), options);
   result.proposals = found.judged;
   result.trace = std::move(found.trace);
   result.lower_bound = found.lower_bound;
@@ -145,6 +149,7 @@ std::optional<double> optimality_gap(const SearchResult& result) {
 
 std::vector<int64_t> memory_limits(const Machine& machine, int64_t memory_limit) {
   std::vector<int64_t> limits;
+  limits.reserve(machine.devices().size());
   for (int d = 0; d < machine.num_devices(); ++d)
     limits.push_back(limit_of(machine, DeviceId(d), memory_limit));
   return limits;
@@ -201,7 +206,7 @@ SearchResult search(const Problem& problem, const Machine& machine, CostModel& c
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   if (!score_of(result.simulation, machine, options.memory_limit).fits())
     refuse_memory(result.simulation, machine, options.memory_limit);
-  if (options.bound && !result.lower_bound && is_bounded(problem, result.best, options.space))
+  if (options.price_all && !result.lower_bound && is_bounded(problem, result.best, options.space))
     result.lower_bound = LowerBound(problem, machine, costs, options.space).value();
   return result;
 }

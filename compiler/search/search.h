@@ -36,7 +36,9 @@ struct SearchOptions {
   int chains = 4;
   int threads = 0;           // 0: as many as there are cores; the result does not depend on it
   int64_t memory_limit = 0;  // bytes a device, beside the device's own; 0: none
-  bool bound = true;         // asks for a lower bound, and for that the cost of every kernel of the space
+  /// Whether the lower bound and OptCNN as a start may ask for the cost of every kernel of the space: not
+  /// where each would be measured and time is short.
+  bool price_all = true;
   std::optional<Strategy> init = std::nullopt;
   const std::atomic<bool>* stop = nullptr;  // set by a signal: ends with the best so far
   std::function<void(const SearchProgress&)> progress = nullptr;
@@ -58,8 +60,8 @@ struct SearchResult {
   Nanoseconds cost = 0;
   SimulationResult simulation;  // of `best`
   /// No strategy of the space takes less: of those with at most as many cells of an op as there are devices,
-  /// or, after an exhaustive search, of those it ranges over. Nothing if `best` is not one of them, or no
-  /// bound was asked for.
+  /// or, after an exhaustive search, of those it ranges over. Nothing if `best` is not one of them, or
+  /// not all kernels may be priced.
   std::optional<Nanoseconds> lower_bound;
   std::vector<std::string> notes;  // what the user should know of how `best` was found
   int64_t proposals = 0;

@@ -3,10 +3,9 @@
 //     ff_simulator_speed MODEL.onnx MACHINE BATCH [--proposals N] [--rnn-chunk N] [--seed N]
 //
 // Prints the size of the data-parallel task graph, the time to build and to simulate it, and the mean time of
-// a proposal while the search is hot (takes a third of its proposals or more) and cold; and the lower bound of
-// all strategies, with the time to find it. Times are of one
-// thread; `loop` is a fixed amount of work measured in the same run, so that figures of two machines can be
-// compared by their ratio to it.
+// a proposal while the search is hot (takes a third of its proposals or more) and cold; and the lower bound
+// of all strategies, with the time to find it. Times are of one thread; `loop` is a fixed amount of work
+// measured in the same run, so that figures of two machines can be compared by their ratio to it.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
