@@ -17,7 +17,7 @@ std::string gap_line(const SearchResult& result) {
   FF_CHECK(gap.has_value()) << "there is no lower bound";
   char percent[32];
   std::snprintf(percent, sizeof percent, "%.1f %%", *gap * 100);
-  return "no plan takes less than " + format_seconds(seconds(*result.lower_bound)) +
+  return "no " + result.bounded + " takes less than " + format_seconds(seconds(*result.lower_bound)) +
          ": this one is at most " + percent + " longer";
 }
 

@@ -112,14 +112,16 @@ std::optional<Strategy> run_exhaustive(const Problem& problem, const Machine& ma
   result.proposals = found.judged;
   result.trace = std::move(found.trace);
   result.lower_bound = found.lower_bound;
-  char number[32];
-  std::snprintf(number, sizeof number, "%.3g", found.strategies);
+  result.bounded = "plan without replicas and sharded updates";
+  char number[32] = "more than 1e300";
+  if (found.strategies < 1e300) std::snprintf(number, sizeof number, "%.3g", found.strategies);
   if (!found.complete) {
     for (const Start& start : starts) {
       if (!start.score.fits() || (found.best && start.score.cost >= found.cost)) continue;
       found.best = start.strategy;
       found.cost = start.score.cost;
       result.lower_bound.reset();  // of the candidates, which this is not one of
+      result.bounded = SearchResult().bounded;
     }
     result.notes.push_back("exhaustive search was stopped: the best so far of " + std::string(number) +
                            " strategies, and how far it may be from the optimum");

@@ -63,7 +63,8 @@ struct SearchResult {
   /// or, after an exhaustive search, of those it ranges over. Nothing if `best` is not one of them, or
   /// not all kernels may be priced.
   std::optional<Nanoseconds> lower_bound;
-  std::vector<std::string> notes;  // what the user should know of how `best` was found
+  std::string bounded = "plan of this space";  // what cannot take less, for people
+  std::vector<std::string> notes;              // what the user should know of how `best` was found
   int64_t proposals = 0;
   int64_t accepted = 0;
   double seconds = 0;
