@@ -14,11 +14,8 @@
 
 #include "compiler/base/check.h"
 #include "compiler/base/hash.h"
-#include "compiler/cost/measured_cost.h"
-#include "compiler/cost/profile_store.h"
-#include "compiler/cost/profiled_cost.h"
-#include "compiler/cost/roofline.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/costs.h"
 #include "compiler/driver/explanation.h"
 #include "compiler/onnx/import.h"
 #include "compiler/partition/strategy_text.h"
@@ -27,9 +24,7 @@
 #include "compiler/search/report.h"
 #include "compiler/search/search.h"
 #include "compiler/training/training.h"
-#include "executor/kernels/cpu/registry.h"
 #include "executor/weights/weights.h"
-#include "profiles/cpu_profiler.h"
 #include "tools/cli/command_line.h"
 
 namespace ff {
@@ -39,10 +34,9 @@ std::atomic<bool> interrupted{false};
 
 struct Flags {
   std::string model, machine = "cpu-1", output, mode = "train", optimizer = "momentum", batchnorm = "sync";
-  std::string batchnorm_mode = "model", precision = "f32", search = "mcmc", space = "full", cost = "measured",
-              profile;
-  std::string strategy, init, report, emit = "plan", device = "cpu", memory_limit, reduction = "mean";
-  std::optional<std::string> cost_given;
+  std::string batchnorm_mode = "model", precision = "f32", search = "mcmc", space = "full";
+  std::string strategy, init, report, emit = "plan", memory_limit, reduction = "mean";
+  CostFlags cost;
   std::optional<int64_t> ignore_index;
   int64_t batch = 0, rnn_chunk = 0, proposals = -1, chains = 4, class_axis = 1;
   uint64_t seed = 1;
@@ -98,23 +92,25 @@ bool parse_flags(int argc, char** argv, Flags& f) {
   line.group("Search");
   line.choice("--search", &f.search,
               {"mcmc", "data-parallel", "model-parallel", "expert", "optcnn", "reinforce", "exhaustive"},
-              "How to look for the strategy");
+              "How to look for the strategy; exhaustive proves the best, or says how near it came");
   line.option("--strategy", &f.strategy, "FILE",
               "Takes this strategy instead; with --report or --explain and no -o writes no plan");
   line.choice("--space", &f.space, {"full", "soap"},
               "full adds contracted splits, replicas, sharded updates to the paper's space");
   line.option("--budget", &f.budget, "SECONDS", "Stops after so long; -1: no limit");
-  line.option("--proposals", &f.proposals, "N", "Stops after so many; -1: when half of them brought nothing");
+  line.option("--proposals", &f.proposals, "N",
+              "Stops after so many; -1: when half of them brought nothing (exhaustive: at the end)");
   line.option("--seed", &f.seed, "N", "Of the search");
   line.option("--chains", &f.chains, "N", "Independent walks");
   line.option("--init", &f.init, "FILE", "A strategy to start from");
   line.option("--memory-limit", &f.memory_limit, "BYTES",
               "A device; 512MiB, 12GiB; default: the device's memory");
   line.group("Costs");
-  line.option("--cost", &f.cost_given, "KIND",
+  line.option("--cost", &f.cost.given, "KIND",
               "measured, profile, roofline; default: measured for CPU machines, else roofline");
-  line.option("--profile", &f.profile, "FILE", "The profile to use or to fill; default: in the user's cache");
-  line.choice("--device", &f.device, {"cpu", "cuda"}, "The backend whose kernels are asked");
+  line.option("--profile", &f.cost.profile, "FILE",
+              "The profile to use or to fill; default: in the user's cache");
+  line.choice("--device", &f.cost.device, {"cpu", "cuda"}, "The backend whose kernels are asked");
   line.group("Output");
   line.option("--report", &f.report, "FILE.json", "The search report; '-' is stdout");
   line.option("--explain", &f.explain, "OP",
@@ -184,50 +180,8 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
-/// The cost model that the flags ask for, with what it stands on.
-struct Costs {
-  std::unique_ptr<CpuProfiler> profiler;
-  std::optional<ProfileStore> store;
-  std::unique_ptr<CostModel> model;
-  std::string profile_hash;
-};
-
-Costs make_costs(const Flags& f, const Machine& machine) {
-  const DeviceKind& kind = machine.kinds()[0];
-  const bool cpu = kind.backend == Backend::kCpu;
-  const std::string cost = f.cost_given.value_or(cpu ? "measured" : "roofline");
-  if (f.device == "cuda")
-    throw UserError("--device cuda: this build has no CUDA kernels", "use --cost roofline, or --device cpu");
-  Costs out;
-  // Ranks of one node compute at once and share its memory.
-  int ranks = 0;
-  for (int d = 0; d < machine.num_devices(); ++d) ranks += machine.node_of(DeviceId(d)) == 0;
-  if (cpu) {
-    out.profiler =
-        std::make_unique<CpuProfiler>([](const KernelCall& call) { return cpu::make_kernel(call); },
-                                      CpuProfilerOptions{kind.threads, ranks});
-  }
-  const ProfileHeader header{kind.name, kind.threads, cpu_libraries()};
-  const std::string path = f.profile.empty() ? default_profile_path(header) : f.profile;
-  if (cost == "roofline") {
-    out.model = std::make_unique<RooflineCost>();
-  } else if (cost == "profile") {
-    out.store = ProfileStore::read(path);
-    out.model = std::make_unique<ProfiledCost>(*out.store, ranks);
-  } else if (cost == "measured") {
-    if (!cpu)
-      throw UserError("--cost measured: machine " + machine.name() + " has no CPU devices",
-                      "use --cost roofline or profile");
-    out.store = ProfileStore::open(path, header);
-    out.model = std::make_unique<MeasuredCost>(
-        *out.store, *out.profiler, ranks, [](int64_t n, const std::string& call) {
-          if (n % 50 == 1)
-            std::fprintf(stderr, "measured %ld kernels, last: %.100s\n", static_cast<long>(n), call.c_str());
-        });
-  } else {
-    throw UserError("--cost " + cost + ": no such kind of cost", "one of measured, profile, roofline");
-  }
-  return out;
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
 }
 
 SearchOptions search_options(const Flags& f) {
@@ -253,6 +207,9 @@ SearchResult find_strategy(const Flags& f, const Problem& problem, const Machine
     std::fprintf(stderr, "search: %ld proposals, best step %s\n", static_cast<long>(p.proposals),
                  format_seconds(static_cast<double>(p.best) * 1e-9).c_str());
   };
+  // Measuring all kernels of the space takes minutes for a large model: for a search without a limit only.
+  const bool searches = f.search == "mcmc" || f.search == "exhaustive" || f.search == "optcnn";
+  o.price_all = f.cost.kind(machine) != "measured" || (searches && f.strategy.empty() && f.budget < 0);
   std::vector<std::string> warnings;
   const auto read = [&](const std::string& path) {
     return parse_strategy(read_text(path), path, problem, hashes, warnings);
@@ -268,6 +225,7 @@ SearchResult find_strategy(const Flags& f, const Problem& problem, const Machine
     Simulator simulator(problem, machine, costs);
     result.simulation = simulator.evaluate(result.best);
     result.cost = result.simulation.makespan;
+    if (!is_bounded(problem, result.best, o.space)) result.lower_bound.reset();
     if (!score_of(result.simulation, machine, limit).fits()) {
       const auto& peaks = result.simulation.peak_bytes;
       throw UserError(f.strategy + ": does not fit the memory: it takes " +
@@ -280,6 +238,7 @@ SearchResult find_strategy(const Flags& f, const Problem& problem, const Machine
     result = search(problem, machine, costs, o);
   }
   for (const std::string& w : warnings) std::fprintf(stderr, "warning: %s\n", w.c_str());
+  print_notes(result.notes);
   return result;
 }
 
@@ -306,21 +265,6 @@ void print_summary(const SearchResult& found, const Plan& plan, const std::strin
   }
 }
 
-/// What the costs stand on, where it is not measurements alone.
-void print_sources(const CostCounts& counts, const std::string& machine) {
-  if (counts.measured == 0 || counts.interpolated + counts.estimated == 0) return;
-  std::fprintf(
-      stderr,
-      "note: costs of %ld kernels as measured, of %ld from measurements of other shapes, of %ld from the "
-      "rates of machine %s\n",
-      static_cast<long>(counts.measured), static_cast<long>(counts.interpolated),
-      static_cast<long>(counts.estimated), machine.c_str());
-}
-
-void print_notes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) std::fprintf(stderr, "note: %s\n", note.c_str());
-}
-
 int compile(const Flags& f) {
   if (!f.explain.empty()) refuse_without_search(f.dry_run ? "--dry-run" : "--emit " + f.emit);
   ImportedModel model = import_model(f.model, import_options(f));
@@ -343,7 +287,7 @@ int compile(const Flags& f) {
   const Problem problem(training, machine.num_devices());
   const Problem eval_problem(evaluation, machine.num_devices());
   const std::vector<OpId> explained = find_ops(f.explain, problem);
-  Costs costs = make_costs(f, machine);
+  Costs costs = make_costs(f.cost, machine);
   const uint64_t model_hash = hash_files(WeightReader(f.model).files());
   const StrategyHashes hashes{model_hash, machine.hash()};
   const SearchResult found = find_strategy(f, problem, machine, *costs.model, hashes);
@@ -377,6 +321,7 @@ int compile(const Flags& f) {
   std::string path = f.output;
   if (path.empty()) path = std::filesystem::path(f.model).replace_extension(".soap").string();
   write_plan(path, plan);
+  if (found.lower_bound) std::cout << gap_line(found) << "\n";
   print_summary(found, plan, path);
   return 0;
 }

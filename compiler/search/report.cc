@@ -1,6 +1,9 @@
 #include "compiler/search/report.h"
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "compiler/base/check.h"
 
 namespace ff {
 namespace {
@@ -9,12 +12,25 @@ double seconds(Nanoseconds time) { return static_cast<double>(time) * 1e-9; }
 
 }  // namespace
 
+std::string gap_line(const SearchResult& result) {
+  const auto gap = optimality_gap(result);
+  FF_CHECK(gap.has_value()) << "there is no lower bound";
+  char percent[32];
+  std::snprintf(percent, sizeof percent, "%.1f %%", *gap * 100);
+  return "no " + result.bounded + " takes less than " + format_seconds(seconds(*result.lower_bound)) +
+         ": this one is at most " + percent + " longer";
+}
+
 std::string search_report(const SearchResult& result, const ReportHeader& header, const CostCounts& costs) {
   nlohmann::ordered_json json;
   json["model"] = header.model;
   json["machine"] = header.machine;
   json["seed"] = header.seed;
   json["predicted_step_seconds"] = seconds(result.cost);
+  if (const auto gap = optimality_gap(result)) {
+    json["lower_bound"] = seconds(*result.lower_bound);
+    json["optimality_gap"] = *gap;
+  }
   json["baselines"] = nlohmann::ordered_json::object();
   for (const Baseline& baseline : result.baselines) {
     json["baselines"][baseline.kind] = {{"predicted_step_seconds", seconds(baseline.cost)},

@@ -3,6 +3,8 @@
 //   SearchResult r = search(problem, machine, costs, {.kind = "mcmc", .proposals = 10'000, .seed = 1});
 //   r.cost                              // nanoseconds a step
 //   r.baselines                         // what data parallelism and the others take
+//   r.lower_bound                       // what no strategy beats: r.cost / *r.lower_bound - 1 may be left to
+//   gain
 //
 // Between a training graph and lowering; it sees strategies through the simulator only.
 #pragma once
@@ -25,7 +27,7 @@ struct SearchProgress {
 };
 
 struct SearchOptions {
-  std::string kind = "mcmc";  // or data-parallel, model-parallel, expert, exhaustive
+  std::string kind = "mcmc";  // or data-parallel, model-parallel, expert, optcnn, exhaustive
   Space space = Space::full;
   int64_t proposals =
       -1;  // stop after so many; -1: when the last half of them brought nothing, 500 an op at most
@@ -34,6 +36,9 @@ struct SearchOptions {
   int chains = 4;
   int threads = 0;           // 0: as many as there are cores; the result does not depend on it
   int64_t memory_limit = 0;  // bytes a device, beside the device's own; 0: none
+  /// Whether the lower bound and OptCNN as a start may ask for the cost of every kernel of the space: not
+  /// where each would be measured and time is short.
+  bool price_all = true;
   std::optional<Strategy> init = std::nullopt;
   const std::atomic<bool>* stop = nullptr;  // set by a signal: ends with the best so far
   std::function<void(const SearchProgress&)> progress = nullptr;
@@ -54,6 +59,12 @@ struct SearchResult {
   Strategy best;
   Nanoseconds cost = 0;
   SimulationResult simulation;  // of `best`
+  /// No strategy of the space takes less: of those with at most as many cells of an op as there are devices,
+  /// or, after an exhaustive search, of those it ranges over. Nothing if `best` is not one of them, or
+  /// not all kernels may be priced.
+  std::optional<Nanoseconds> lower_bound;
+  std::string bounded = "plan of this space";  // what cannot take less, for people
+  std::vector<std::string> notes;              // what the user should know of how `best` was found
   int64_t proposals = 0;
   int64_t accepted = 0;
   double seconds = 0;
@@ -69,6 +80,11 @@ struct Score {
   /// Cost with a penalty for what does not fit, steep enough that a walk comes back.
   double penalised() const { return static_cast<double>(cost) * (1 + 10 * over); }
 };
+
+/// Whether a lower bound of this space holds for the strategy.
+bool is_bounded(const Problem& problem, const Strategy& strategy, Space space);
+/// What the best may be away from the optimum at most, as a part of the bound; nothing without a bound.
+std::optional<double> optimality_gap(const SearchResult& result);
 
 /// By device: bytes that it may use, its own or `memory_limit` if that is less (0: none).
 std::vector<int64_t> memory_limits(const Machine& machine, int64_t memory_limit);

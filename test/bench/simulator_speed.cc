@@ -3,9 +3,9 @@
 //     ff_simulator_speed MODEL.onnx MACHINE BATCH [--proposals N] [--rnn-chunk N] [--seed N]
 //
 // Prints the size of the data-parallel task graph, the time to build and to simulate it, and the mean time of
-// a proposal while the search is hot (takes a third of its proposals or more) and cold. Times are of one
-// thread; `loop` is a fixed amount of work measured in the same run, so that figures of two machines can be
-// compared by their ratio to it.
+// a proposal while the search is hot (takes a third of its proposals or more) and cold; and the lower bound
+// of all strategies, with the time to find it. Times are of one thread; `loop` is a fixed amount of work
+// measured in the same run, so that figures of two machines can be compared by their ratio to it.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +17,7 @@
 #include "compiler/cost/roofline.h"
 #include "compiler/onnx/import.h"
 #include "compiler/search/baselines.h"
+#include "compiler/search/bound.h"
 #include "compiler/search/mcmc.h"
 #include "compiler/training/training.h"
 
@@ -81,6 +82,17 @@ Arguments parse(int argc, char** argv) {
   return a;
 }
 
+void measure_bound(const Problem& problem, const Machine& machine) {
+  for (const Space space : {Space::soap, Space::full}) {
+    RooflineCost costs;  // its own: every kernel is priced anew
+    const auto start = Clock::now();
+    const Nanoseconds bound = LowerBound(problem, machine, costs, space).value();
+    std::printf("lower bound (%s space): %.3f ms a step, found in %.0f ms\n",
+                space == Space::soap ? "soap" : "full", static_cast<double>(bound) * 1e-6,
+                milliseconds_since(start));
+  }
+}
+
 void measure_walk(const char* name, const Problem& problem, const Machine& machine, CostModel& costs,
                   const Arguments& a, double beta) {
   SearchOptions options;
@@ -116,6 +128,7 @@ int run(const Arguments& a) {
   const double full = mean_of([&] { FF_CHECK_GE(simulate(tasks).makespan, 1); });
   std::printf("full simulation: %.3f ms, %.1f ns a task\n", full,
               full * 1e6 / static_cast<double>(tasks.tasks.size()));
+  measure_bound(problem, machine);
   measure_walk("hot", problem, machine, costs, a, 1);
   measure_walk("cold", problem, machine, costs, a, 1000);
   return 0;

@@ -235,8 +235,11 @@ TEST_CASE("Metropolis finds the exhaustive optimum") {
     options.kind = "exhaustive";
     const SearchResult all = search(problem, machine, costs, options);
     // Conv: whole on 2 devices, or n, co, h or w by 2 in 2 orders: 10 configs; the pool likewise.
-    CHECK(all.proposals == 10 * 10 * 10);
+    for (OpId op : {net.conv1, net.pool, net.conv2})
+      CHECK(all_configs(problem, op, Space::soap, 10).size() == 10);
+    CHECK(all.proposals <= 3 + 10 + 100 + 1000 + 1000);  // starts, parts of strategies, strategies
     CHECK(walked.cost == all.cost);
+    CHECK(all.lower_bound == all.cost);
   }
 }
 
@@ -263,11 +266,12 @@ TEST_CASE("without proposals the best of the starts is the result") {
   for (SearchOptions options : {SearchOptions{.proposals = 0}, SearchOptions{.budget_seconds = 0}}) {
     const SearchResult r = search(problem, machine, costs, options);
     CHECK(r.proposals == 0);
-    REQUIRE(r.baselines.size() == 3);
+    REQUIRE(r.baselines.size() == 4);
     for (const Baseline& b : r.baselines) CHECK(r.cost <= b.cost);
     const std::string report = search_report(r, {"net", "cpu-4", 1}, costs.counts());
-    for (const char* name : {"predicted_step_seconds", "baselines", "data-parallel", "proposals_per_second",
-                             "peak_bytes", "bytes_moved", "estimated", "tasks", "seed"})
+    for (const char* name :
+         {"predicted_step_seconds", "lower_bound", "optimality_gap", "baselines", "data-parallel", "optcnn",
+          "proposals_per_second", "peak_bytes", "bytes_moved", "estimated", "tasks", "seed"})
       CHECK(says(report, name));
   }
 }
